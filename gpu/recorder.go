@@ -142,7 +142,7 @@ func (r *Recorder) refuse(k *Kernel, grid Grid, params []uint32, tensors []Tenso
 			return b.Name + " is nil", "a tensor"
 		case t.Buffer.destroyed:
 			return b.Name + " is destroyed", "a live tensor"
-		case t.Buffer.device.driver != r.device.driver:
+		case t.Buffer.device.shared != r.device.shared:
 			return b.Name + " lies on another device", "one device"
 		case t.Offset%lim.BindingOffsetAlignment != 0:
 			return fmt.Sprintf("%s at byte offset %d", b.Name, t.Offset), fmt.Sprintf("a multiple of %d", lim.BindingOffsetAlignment)

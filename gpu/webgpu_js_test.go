@@ -1,0 +1,135 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall/js"
+	"testing"
+	"time"
+
+	"flint/gpu"
+	"flint/gpu/gputest"
+)
+
+func TestBadShaderNamesLineAndKernel(t *testing.T) {
+	d := gputest.WebGPU(t)
+	h := gputest.New(t, d, "bad")
+	x := h.In("x", gpu.F32, []float32{1}, 1)
+	y := h.Out("y", gpu.F32, 1)
+	bad := *double
+	bad.Name = "broken"
+	bad.WGSL = strings.Replace(doubleWGSL, "2.0 * x", "nonsense * x", 1)
+	r := d.NewRecorder("list")
+	r.Dispatch(&bad, gpu.Variant{Name: "v1"}, gpu.Grid{X: 1, Y: 1, Z: 1}, gpu.Params(1, float32(0)), y, x)
+	_, err := r.Finish(context.Background())
+	if !errors.Is(err, gpu.ErrValidation) || !strings.Contains(err.Error(), "broken.v1") || !strings.Contains(err.Error(), "line 8") || !strings.Contains(err.Error(), "nonsense") {
+		t.Fatalf("got %v", err)
+	}
+	if d.Err() != nil {
+		t.Fatalf("a bad shader must not spoil the device: %v", d.Err())
+	}
+}
+
+func TestOutOfMemoryIsTyped(t *testing.T) {
+	d := gputest.WebGPU(t)
+	var held []*gpu.Buffer
+	defer func() {
+		for _, b := range held {
+			b.Destroy()
+		}
+	}()
+	if d.Limits.MaxBufferSize < 1<<40 {
+		t.Skipf("this adapter grants no buffer large enough to fail (limit %d)", d.Limits.MaxBufferSize)
+	}
+	_, err := d.NewBuffer("weights", 1<<40)
+	if !errors.Is(err, gpu.ErrOutOfMemory) && !errors.Is(err, gpu.ErrValidation) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestWaitEndsWhenTheDeviceIsLost(t *testing.T) {
+	gputest.WebGPU(t)
+	d, err := gpu.Open(context.Background(), gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := d.NewBuffer("b", 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	select {
+	case <-d.Lost():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the loss was not noticed")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if _, err := d.Download(ctx, gpu.Tensor{Buffer: b, Shape: []int{4}, DType: gpu.U32}); !errors.Is(err, gpu.ErrLost) {
+		t.Fatalf("download: %v", err)
+	}
+	if _, err := d.NewBuffer("c", 4); !errors.Is(err, gpu.ErrLost) {
+		t.Fatalf("new buffer: %v", err)
+	}
+}
+
+// jsBlob is a Blob as the browser's File is: the uploader takes it without reading a byte in Go.
+type jsBlob struct{ v js.Value }
+
+func (b jsBlob) Blob() js.Value                    { return b.v }
+func (b jsBlob) ReadAt([]byte, int64) (int, error) { panic("weight bytes entered Go") }
+
+func TestBlobsGoToTheGPUWithoutGo(t *testing.T) {
+	d := gputest.WebGPU(t)
+	ctx := context.Background()
+	const size = 33<<20 + 7
+	data := js.Global().Get("Uint8Array").New(size)
+	js.Global().Call("eval", "(a) => { for (let i = 0; i < a.length; i++) a[i] = (i * 31 + (i >> 8)) & 255; }").Invoke(data)
+	blob := jsBlob{js.Global().Get("Blob").New([]any{data})}
+	b, err := d.NewBuffer("weights", size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Destroy()
+	const from = 13
+	n := int64(size - from)
+	if err := d.Upload(ctx, b, 0, blob, from, n, nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Download(ctx, gpu.Tensor{Buffer: b, Shape: []int{int(n+3) / 4}, DType: gpu.U32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int(n) {
+		if j := i + from; got[i] != byte(j*31+j>>8) {
+			t.Fatalf("byte %d is %d, want %d", i, got[i], byte(j*31+j>>8))
+		}
+	}
+	if err := d.Upload(ctx, b, 0, blob, size-4, 8, nil); err == nil || !strings.Contains(err.Error(), "read 4 of 8") {
+		t.Fatalf("past the end: %v", err)
+	}
+}
+
+func TestProfileSumsByKernel(t *testing.T) {
+	d := gputest.WebGPU(t)
+	if !d.Features.Timestamps {
+		t.Skip("the adapter has no timestamp queries")
+	}
+	h := gputest.New(t, d, "profile")
+	x := h.In("x", gpu.F32, []float32{1}, 1)
+	y := h.Out("y", gpu.F32, 1)
+	r := d.NewRecorder("list")
+	for range 3 {
+		r.Dispatch(double, gpu.Variant{}, gpu.Grid{X: 1, Y: 1, Z: 1}, gpu.Params(1, float32(0)), y, x)
+	}
+	l, err := r.Finish(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	times, err := l.Profile(context.Background(), 2)
+	if err != nil || len(times) != 1 || times[0].Label != "double" || times[0].Dispatches != 3 {
+		t.Fatalf("%v %+v", err, times)
+	}
+}
