@@ -279,7 +279,7 @@ const (
 	Internal        Code = "internal"         // a defect of the engine
 )
 
-// CodeOf returns the code that err, or an error it wraps, carries in a method Code; Internal if there is none.
+// CodeOf returns the code that err, or an error it wraps, carries in a method Code() Code; Internal if none does.
 func CodeOf(err error) Code {
 	var coded interface{ Code() Code }
 	if errors.As(err, &coded) {
@@ -287,6 +287,17 @@ func CodeOf(err error) Code {
 	}
 	return Internal
 }
+
+// WithCode returns an error with err's text that CodeOf sorts under code.
+func WithCode(code Code, err error) error { return coded{err, code} }
+
+type coded struct {
+	error
+	code Code
+}
+
+func (c coded) Code() Code    { return c.code }
+func (c coded) Unwrap() error { return c.error }
 
 // Error ends the request with this id, or answers a message that could not be read (ID 0).
 type Error struct {
