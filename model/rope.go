@@ -130,17 +130,18 @@ func readRopeObject(file, o object, theta float64, c *Config) Rope {
 	if has("attention_factor") {
 		r.AttentionFactor = o.floatOr("attention_factor", 0, interval{0, 1e6, true})
 	}
+	before := len(*o.problems)
 	switch r.Type {
 	case "llama3":
 		r.LowFreqFactor = o.float("low_freq_factor", interval{0, 1e6, true})
 		r.HighFreqFactor = o.float("high_freq_factor", interval{0, 1e6, true})
-		if r.HighFreqFactor <= r.LowFreqFactor && o.has("high_freq_factor") {
+		if len(*o.problems) == before && r.HighFreqFactor <= r.LowFreqFactor {
 			o.problem("high_freq_factor", "expected more than low_freq_factor %g, found %g", r.LowFreqFactor, r.HighFreqFactor)
 		}
 	case "yarn":
 		r.BetaFast = o.floatOr("beta_fast", 32, interval{0, 1e6, true})
 		r.BetaSlow = o.floatOr("beta_slow", 1, interval{0, 1e6, true})
-		if r.BetaFast < r.BetaSlow {
+		if len(*o.problems) == before && r.BetaFast < r.BetaSlow {
 			o.problem("beta_fast", "expected at least beta_slow %g, found %g", r.BetaSlow, r.BetaFast)
 		}
 		r.MScale = o.floatOr("mscale", 0, interval{0, 1e6, false})
