@@ -119,7 +119,9 @@ func (l *CommandList) Profile(ctx context.Context, repeats int) ([]LabelTime, er
 	for _, s := range sums {
 		out = append(out, *s)
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Time > out[j].Time || out[i].Time == out[j].Time && out[i].Label < out[j].Label })
+	sort.Slice(out, func(i, j int) bool {
+		return out[i].Time > out[j].Time || out[i].Time == out[j].Time && out[i].Label < out[j].Label
+	})
 	return out, nil
 }
 
