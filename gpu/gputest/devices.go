@@ -2,6 +2,7 @@ package gputest
 
 import (
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -21,6 +22,19 @@ func Run(t *testing.T, f func(t *testing.T, d *gpu.Device)) {
 		return
 	}
 	for _, view := range Views(d) {
+		t.Run(view.Name, func(t *testing.T) { f(t, view.Device) })
+	}
+}
+
+// RunModels calls f for the devices that whole models are tested on: the software driver on the host, each way of
+// building kernels in js/wasm. The software driver runs there too, but slowly and with nothing new to prove.
+func RunModels(t *testing.T, f func(t *testing.T, d *gpu.Device)) {
+	t.Helper()
+	if runtime.GOOS != "js" {
+		t.Run("software", func(t *testing.T) { f(t, gpu.OpenSoftware(gpu.Options{})) })
+		return
+	}
+	for _, view := range Views(WebGPU(t)) {
 		t.Run(view.Name, func(t *testing.T) { f(t, view.Device) })
 	}
 }
