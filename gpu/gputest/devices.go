@@ -54,12 +54,8 @@ func Views(d *gpu.Device) []View {
 	}
 	if d.Features.Subgroups {
 		f := d.Features
-		f.Serial, f.F16 = false, false
+		f.Serial = false
 		add("subgroups", f)
-		if d.Features.F16 {
-			f.F16 = true
-			add("subgroups_f16", f)
-		}
 	}
 	add("shared", gpu.Features{})
 	add("serial", gpu.Features{Serial: true})
