@@ -1,0 +1,30 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	"flint/wasm/wire"
+)
+
+// sampling combines what the model recommends with what the user chose. seed is the text of the seed field: empty lets
+// the engine draw one.
+func sampling(recommended wire.Sampling, temperature, seed string) (wire.Sampling, error) {
+	s := recommended
+	t, err := strconv.ParseFloat(temperature, 64)
+	if err != nil || math.IsNaN(t) || t < 0 {
+		return s, errors.New(textBadTemperature)
+	}
+	s.Temperature = t
+	s.Seed = nil
+	if seed = strings.TrimSpace(seed); seed != "" {
+		n, err := strconv.ParseUint(seed, 10, 64)
+		if err != nil || n > wire.MaxSeed {
+			return s, errors.New(textBadSeed)
+		}
+		s.Seed = &n
+	}
+	return s, nil
+}
