@@ -28,7 +28,11 @@ func (s *Stream) Next(id int32) string {
 	if !s.t.has(id) || s.skipSpecial && s.t.IsSpecial(id) {
 		return ""
 	}
-	s.push(0, s.t.tokens[id])
+	token := s.t.tokens[id]
+	if form, ok := s.t.forms[id]; ok {
+		token = form // the decoder undoes what normalization did, so it must see the normalized form
+	}
+	s.push(0, token)
 	return s.take()
 }
 

@@ -27,8 +27,9 @@ type Tokenizer struct {
 	ids       map[string]int32
 	added     []AddedToken
 	special   map[int32]bool
-	plain     *matcher // added tokens looked for in the text as it is
-	normal    *matcher // and in the normalized text
+	forms     map[int32]string // what Decode writes for added tokens that normalization changes
+	plain     *matcher         // added tokens looked for in the text as it is
+	normal    *matcher         // and in the normalized text
 	normalize []normalizer
 	words     words
 	template  template
@@ -68,7 +69,7 @@ func build(f *file) (*Tokenizer, error) {
 		return nil, err
 	}
 	t := &Tokenizer{
-		model: model, ids: model.vocab, special: map[int32]bool{}, plain: newMatcher(), normal: newMatcher(),
+		model: model, ids: model.vocab, special: map[int32]bool{}, forms: map[int32]string{}, plain: newMatcher(), normal: newMatcher(),
 		cache: map[string][]int32{},
 	}
 	if t.normalize, err = newNormalizer("normalizer", f.parts["normalizer"]); err != nil {
@@ -144,6 +145,9 @@ func (t *Tokenizer) fillMatchers() error {
 				return fmt.Errorf("added token %s: nothing is left of it after normalization", quote(a.Content))
 			}
 			t.normal.add(form, a)
+			if form != a.Content {
+				t.forms[a.ID] = form
+			}
 		}
 	}
 	return nil
