@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"flint/wasm/panel/graph"
 	"flint/wasm/wire"
 )
 
@@ -78,7 +79,7 @@ func (p *page) modelLoaded(e wire.Loaded) {
 func (p *page) liveFigures(e wire.Step) string {
 	text := ""
 	if rate := p.meter.rate(); rate > 0 {
-		text = fmt.Sprintf(textRate, figure(rate)) + " · "
+		text = fmt.Sprintf(textRate, graph.Figure(rate)) + " · "
 	}
 	return text + fmt.Sprintf(textContext, e.Position, p.loaded.ContextLength)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"flint/wasm/panel/graph"
 	"flint/wasm/wire"
 )
 
@@ -40,19 +41,6 @@ func (m *meter) rate() float64 {
 	return tokens * 1000 / ms
 }
 
-// figure writes x in as much detail as it is worth: 0.012, 0.12, 1.23, 12.3, 1234.
-func figure(x float64) string {
-	switch {
-	case x >= 99.95:
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	case x >= 9.995:
-		return strconv.FormatFloat(x, 'f', 1, 64)
-	case x >= 0.0995:
-		return strconv.FormatFloat(x, 'f', 2, 64)
-	}
-	return strconv.FormatFloat(x, 'f', 3, 64)
-}
-
 // scaled writes n with a decimal prefix: 27.3 M.
 func scaled(n int64) string {
 	x := float64(n)
@@ -61,16 +49,16 @@ func scaled(n int64) string {
 			if prefix == "" {
 				return strconv.FormatInt(n, 10) + " "
 			}
-			return figure(x) + " " + prefix
+			return graph.Figure(x) + " " + prefix
 		}
 		x /= 1000
 	}
-	return figure(x) + " T"
+	return graph.Figure(x) + " T"
 }
 
 func size(bytes int64) string { return scaled(bytes) + "B" }
 
-func seconds(ms float64) string { return figure(ms/1000) + " s" }
+func seconds(ms float64) string { return graph.Figure(ms/1000) + " s" }
 
 // percent is for a progress bar; ok is false while the total is unknown.
 func percent(p wire.Progress) (value int, ok bool) {
@@ -100,7 +88,7 @@ func progressText(p wire.Progress) string {
 func summary(d wire.Done) string {
 	parts := []string{fmt.Sprintf(textTokens, d.Usage.Completion)}
 	if d.Timings.TokensPerSecond > 0 {
-		parts = append(parts, fmt.Sprintf(textRate, figure(d.Timings.TokensPerSecond)))
+		parts = append(parts, fmt.Sprintf(textRate, graph.Figure(d.Timings.TokensPerSecond)))
 	}
 	if d.Timings.FirstTokenMS > 0 {
 		parts = append(parts, fmt.Sprintf(textFirstToken, seconds(d.Timings.FirstTokenMS)))
