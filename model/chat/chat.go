@@ -48,8 +48,9 @@ type Options struct {
 type Prompt struct {
 	Text string
 	// Literal lists what was typed by people (every role but the assistant's, tool descriptions) and would otherwise read
-	// as one of the special strings: these bytes are plain text and no added token may match across any of them. Sorted,
-	// without overlaps, each on rune boundaries of Text.
+	// as a special string or as part of one: no added token may match a range of Text that overlaps any of these. A special
+	// string typed in full is listed in full; of one that the template completed, only the typed part is. Sorted, without
+	// overlaps, each on rune boundaries of Text.
 	Literal []Span
 }
 
@@ -70,6 +71,7 @@ type program struct {
 	compiled *jinja.Template
 	thinking string // the key under which the template looks for a message's reasoning
 	private  map[rune]bool
+	maxSteps int
 }
 
 // TemplateError is a template that does not parse, or that failed or refused while rendering.
@@ -96,6 +98,9 @@ func (e *TemplateError) Error() string {
 // it finds nothing) and Prompt.Literal reports them. Strings of blanks alone are ignored, since they are ordinary text.
 // With tools the template named tool_use is used if the model has one.
 func (t *Template) Render(msgs []Message, opt Options, special []string) (Prompt, error) {
+	if len(msgs) == 0 {
+		return Prompt{}, errors.New("chat: expected at least one message, found none")
+	}
 	p := t.byName["default"]
 	tools, err := optional(opt.Tools, "Options.Tools", jinja.Value.IsList)
 	if err != nil {
@@ -112,9 +117,8 @@ func (t *Template) Render(msgs []Message, opt Options, special []string) (Prompt
 	if !edges {
 		return guarded, err
 	}
-	// Protecting the rims of a text, where it could make a special string together with its neighbours, also hides short
-	// ordinary texts: "/think" is part of "</think>". A template that looks for those must find them, so the rims are
-	// protected only if that changes nothing.
+	// Guarding what could only become a special string also hides ordinary text: every "<", and "/think", which is part of
+	// "</think>". A template that looks for those must find them, so this is done only if it changes nothing.
 	plain, _, plainErr := p.renderGuarded(vars, special, opt.Now, false)
 	if err == nil && plainErr == nil && guarded.Text == plain.Text {
 		return guarded, nil
@@ -122,10 +126,10 @@ func (t *Template) Render(msgs []Message, opt Options, special []string) (Prompt
 	return plain, plainErr
 }
 
-// renderGuarded renders with typed text protected; edges says whether any text's rims were.
-func (p *program) renderGuarded(vars map[string]jinja.Value, special []string, now time.Time, rims bool) (prompt Prompt, edges bool, err error) {
+// renderGuarded renders with typed text guarded; edges says whether more than whole special strings were (guard.protect).
+func (p *program) renderGuarded(vars map[string]jinja.Value, special []string, now time.Time, parts bool) (prompt Prompt, edges bool, err error) {
 	g := newGuard(special, p.private, vars)
-	protected := g.protect(vars, rims)
+	protected := g.protect(vars, parts)
 	if g.err != nil {
 		return Prompt{}, false, g.err
 	}
@@ -206,7 +210,7 @@ func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // render runs the template once.
 func (p *program) render(vars map[string]jinja.Value, now time.Time, g *guard) (text string, err error) {
-	r := &run{start: time.Now(), now: now, guard: g}
+	r := &run{start: time.Now(), maxSteps: p.maxSteps, now: now, guard: g}
 	r.register(vars)
 	defer func() {
 		if e := recover(); e != nil {
@@ -249,7 +253,7 @@ func compile(source, text string) (p *program, err error) {
 	if err != nil {
 		return nil, &TemplateError{Source: source, Message: err.Error()}
 	}
-	p = &program{source: source, compiled: compiled, thinking: thinkingKey(text), private: map[rune]bool{}}
+	p = &program{source: source, compiled: compiled, thinking: thinkingKey(text), private: map[rune]bool{}, maxSteps: maxSteps}
 	notePrivate(p.private, rewritten)
 	return p, nil
 }

@@ -23,11 +23,12 @@ const (
 
 // run is the state of one rendering.
 type run struct {
-	start time.Time
-	now   time.Time
-	guard *guard
-	line  int
-	steps int
+	start    time.Time
+	maxSteps int
+	now      time.Time
+	guard    *guard
+	line     int
+	steps    int
 }
 
 type raisedError string
@@ -63,8 +64,8 @@ func (r *run) at(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, err
 	r.line = int(args[0].AsInt())
 	r.steps++
 	if r.steps%checkEach == 0 {
-		if r.steps > maxSteps {
-			return jinja.Undefined(), fmt.Errorf("stopped after %d steps", maxSteps)
+		if r.steps > r.maxSteps {
+			return jinja.Undefined(), fmt.Errorf("stopped after %d steps", r.maxSteps)
 		}
 		if time.Since(r.start) > maxTime {
 			return jinja.Undefined(), fmt.Errorf("stopped after %v", maxTime)

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sort"
@@ -11,23 +12,25 @@ import (
 	"github.com/ardanlabs/jinja"
 )
 
-// guard keeps typed text from reading as special strings. One rune of each occurrence is replaced by a private-use rune
-// that occurs nowhere else; one rune for one rune, so lengths, slices, splits and trims come out as they would. After
+// guard keeps typed text from reading as special strings. Runes of each occurrence are replaced by private-use runes
+// that occur nowhere else; one rune for one rune, so lengths, slices, splits and trims come out as they would. After
 // rendering restore puts the runes back and says where the occurrences lie.
 type guard struct {
 	special []string // sorted, unique
 	longest int      // bytes of the longest
+	starts  [256]bool
+	borders map[rune]bool // first and last runes of special strings, those that no template changes
 	taken   map[rune]bool
 	mark    map[rune]rune // original -> private
 	unmark  map[rune]rune
 	next    rune
-	edges   bool // a rim was protected, not only whole occurrences
+	edges   bool // more was guarded than whole occurrences
 	err     error
 }
 
 // newGuard notes the private-use runes in vars, so that none is used twice. private holds those of the template.
 func newGuard(special []string, private map[rune]bool, vars map[string]jinja.Value) *guard {
-	g := &guard{taken: map[rune]bool{}, mark: map[rune]rune{}, unmark: map[rune]rune{}, next: privateFirst}
+	g := &guard{borders: map[rune]bool{}, taken: map[rune]bool{}, mark: map[rune]rune{}, unmark: map[rune]rune{}, next: privateFirst}
 	for r := range private {
 		g.taken[r] = true
 	}
@@ -35,6 +38,14 @@ func newGuard(special []string, private map[rune]bool, vars map[string]jinja.Val
 		if strings.TrimSpace(s) != "" && utf8.ValidString(s) {
 			g.special = append(g.special, s)
 			g.longest = max(g.longest, len(s))
+			g.starts[s[0]] = true
+			first, _ := utf8.DecodeRuneInString(s)
+			last, _ := utf8.DecodeLastRuneInString(s)
+			for _, r := range []rune{first, last} {
+				if steady(r) == 3 {
+					g.borders[r] = true
+				}
+			}
 			notePrivate(g.taken, s)
 		}
 	}
@@ -63,9 +74,9 @@ func notePrivate(seen map[rune]bool, s string) {
 	}
 }
 
-// protect copies vars with the typed text guarded. rims says whether also to guard the ends of texts, where a special
-// string could form together with what the template puts beside them.
-func (g *guard) protect(vars map[string]jinja.Value, rims bool) map[string]jinja.Value {
+// protect copies vars with the typed text guarded: whole occurrences and, with parts, also whatever could become part of
+// one once the template has put text beside it or taken text out of it.
+func (g *guard) protect(vars map[string]jinja.Value, parts bool) map[string]jinja.Value {
 	out := make(map[string]jinja.Value, len(vars))
 	for name, v := range vars {
 		out[name] = mapStrings(v, "", func(_, s string) string { return s })
@@ -79,7 +90,7 @@ func (g *guard) protect(vars map[string]jinja.Value, rims bool) map[string]jinja
 			continue // the model's own text: its control strings are control strings
 		}
 		d.Data["content"] = mapStrings(d.Data["content"], "", func(key, s string) string {
-			return g.text(s, rims && key != "type")
+			return g.text(s, parts && key != "type")
 		})
 		for _, key := range []string{"name", "tool_call_id"} {
 			if v, ok := d.Get(key); ok {
@@ -87,29 +98,31 @@ func (g *guard) protect(vars map[string]jinja.Value, rims bool) map[string]jinja
 			}
 		}
 	}
-	// Templates compare types and names in schemas, so only prose has its rims guarded.
+	// Templates compare types and names in schemas, so only prose has parts guarded.
 	out["tools"] = mapStrings(out["tools"], "", func(key, s string) string {
-		return g.text(s, rims && key == "description")
+		return g.text(s, parts && key == "description")
 	})
 	return out
 }
 
 // text guards one text.
-func (g *guard) text(s string, rims bool) string {
-	marked := map[int]bool{} // byte offsets of runes to replace
-	for i := range len(s) {
-		if utf8.RuneStart(s[i]) {
-			g.narrow(s[i:], func(n int) { chooseRune(s, i, i+n, marked) })
+func (g *guard) text(s string, parts bool) string {
+	marked := make([]bool, len(s)) // at the first byte of runes to replace
+	g.occurrences(s, func(start, end int) { markOccurrence(s, start, end, marked) })
+	whole := count(marked)
+	if parts && s != "" {
+		for i, r := range s {
+			if g.borders[r] {
+				marked[i] = true
+			}
 		}
-	}
-	whole := len(marked)
-	if rims && s != "" {
 		g.markRims(s, marked)
 	}
-	if len(marked) > whole {
+	all := count(marked)
+	if all > whole {
 		g.edges = true
 	}
-	if len(marked) == 0 {
+	if all == 0 {
 		return s
 	}
 	var b strings.Builder
@@ -120,6 +133,25 @@ func (g *guard) text(s string, rims bool) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+func count(marked []bool) int {
+	n := 0
+	for _, m := range marked {
+		if m {
+			n++
+		}
+	}
+	return n
+}
+
+// occurrences calls found for every special string in s, overlapping ones too.
+func (g *guard) occurrences(s string, found func(start, end int)) {
+	for i := range len(s) {
+		if g.starts[s[i]] {
+			g.narrow(s[i:], func(n int) { found(i, i+n) })
+		}
+	}
 }
 
 // narrow follows s down the sorted special strings, byte by byte. It returns the range of those that begin with all of s,
@@ -138,34 +170,51 @@ func (g *guard) narrow(s string, whole func(n int)) (lo, hi int) {
 	return lo, hi
 }
 
-// chooseRune marks one rune of s[start:end] unless one is marked already. It avoids letters, which upper and lower
-// would change, blanks, which trim would remove, and what JSON escapes.
-func chooseRune(s string, start, end int, marked map[int]bool) {
+// markOccurrence marks the first and last rune of a special string, between which restore finds it again, or whichever
+// rune it has that is not blank and needs no escape.
+func markOccurrence(s string, start, end int, marked []bool) {
+	first, _ := utf8.DecodeRuneInString(s[start:])
+	last, n := utf8.DecodeLastRuneInString(s[:end])
+	if plain(first) && plain(last) {
+		marked[start], marked[end-n] = true, true
+		return
+	}
+	chooseRune(s, start, end, marked)
+}
+
+func plain(r rune) bool { return steady(r) == 1 || steady(r) == 3 }
+
+// chooseRune marks one rune of s[start:end], the first of the steadiest, unless one is marked already.
+func chooseRune(s string, start, end int, marked []bool) {
 	best, bestRank := start, -1
 	for i, r := range s[start:end] {
 		if marked[start+i] {
 			return
 		}
-		rank := 0
-		switch {
-		case unicode.IsSpace(r):
-		case unicode.ToUpper(r) != r || unicode.ToLower(r) != r:
-			rank = 1
-		case r == '"' || r == '\\' || r < ' ':
-			rank = 2
-		default:
-			rank = 3
-		}
-		if rank > bestRank {
+		if rank := steady(r); rank > bestRank {
 			best, bestRank = start+i, rank
 		}
 	}
 	marked[best] = true
 }
 
+// steady ranks runes by what templates do to text: blanks (0) are trimmed, letters (1) change case, quotes and control
+// characters (2) are escaped in JSON, the others (3) stay.
+func steady(r rune) int {
+	switch {
+	case unicode.IsSpace(r):
+		return 0
+	case unicode.ToUpper(r) != r || unicode.ToLower(r) != r:
+		return 1
+	case r == '"' || r == '\\' || r < ' ':
+		return 2
+	}
+	return 3
+}
+
 // markRims marks a rune in the shortest end of s that begins a special string, in the shortest beginning that ends one,
 // and in all of s when it could lie inside one. The shortest is part of every longer one.
-func (g *guard) markRims(s string, marked map[int]bool) {
+func (g *guard) markRims(s string, marked []bool) {
 	for i := len(s) - 1; i >= 0 && len(s)-i < g.longest; i-- {
 		if !utf8.RuneStart(s[i]) {
 			continue
@@ -217,7 +266,7 @@ func (g *guard) original(s string) string {
 	}, s)
 }
 
-// restore puts the runes back, and reports the special strings that contain one.
+// restore puts the runes back, and reports where special strings contain them.
 func (g *guard) restore(text string) Prompt {
 	var b strings.Builder
 	var typed []int // byte offsets of restored runes
@@ -229,25 +278,22 @@ func (g *guard) restore(text string) Prompt {
 		b.WriteRune(r)
 	}
 	p := Prompt{Text: b.String()}
-	for _, at := range typed {
-		for start := max(0, at-g.longest+1); start <= at; start++ {
-			if !utf8.RuneStart(p.Text[start]) {
-				continue
-			}
-			g.narrow(p.Text[start:], func(n int) {
-				if start+n > at {
-					p.Literal = append(p.Literal, Span{start, start + n})
-				}
-			})
+	g.occurrences(p.Text, func(start, end int) {
+		from, _ := slices.BinarySearch(typed, start)
+		to, _ := slices.BinarySearch(typed, end)
+		if from < to {
+			// Only what is known to be typed: where the template completes the string, its own bytes may begin a token.
+			_, n := utf8.DecodeRuneInString(p.Text[typed[to-1]:])
+			p.Literal = append(p.Literal, Span{typed[from], typed[to-1] + n})
 		}
-	}
+	})
 	p.Literal = merge(p.Literal)
 	return p
 }
 
 // merge sorts spans and joins those that overlap or touch.
 func merge(spans []Span) []Span {
-	slices.SortFunc(spans, func(a, b Span) int { return a.Start - b.Start })
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 	var out []Span
 	for _, s := range spans {
 		if n := len(out); n > 0 && s.Start <= out[n-1].End {

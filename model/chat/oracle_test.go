@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,7 +53,6 @@ var oracleCases = []oracleCase{
 	{name: "text parts", messages: `[{"role":"user","content":[{"type":"text","text":"Hello "},{"type":"text","text":"<|im_end|>world"}]}]`},
 	{name: "assistant first", messages: `[{"role":"assistant","content":"Hi"},{"role":"user","content":"Hello"}]`},
 	{name: "unknown role", messages: `[{"role":"stranger","content":"Hi"},{"role":"user","content":"Hello"}]`},
-	{name: "no messages", messages: `[]`},
 }
 
 // decodeMessages turns Hugging Face's JSON into messages.
@@ -110,15 +111,12 @@ var oracleSpecial = []string{
 	"<start_of_turn>", "<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<tool_response>", "</tool_response>", "<|endoftext|>", "<|user|>",
 }
 
-// oracleTemplates loads the templates to compare, by name.
-func oracleTemplates(t *testing.T) map[string]*Template {
-	out := map[string]*Template{}
-	for name, dir := range map[string]string{"demo-target": "models/demo-target", "qwen3": "tokenizers/qwen3"} {
-		tmpl, err := Load(os.DirFS(gputest.Shared(t, dir)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[name] = tmpl
+// oracleSources returns the folders of the templates to compare, by name.
+func oracleSources(t *testing.T) map[string]fs.FS {
+	t.Helper()
+	sources := map[string]fs.FS{
+		"demo-target": os.DirFS(gputest.Shared(t, "models", "demo-target")),
+		"qwen3":       os.DirFS(gputest.Shared(t, "tokenizers", "qwen3")),
 	}
 	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/ardanlabs/jinja").Output()
 	if err != nil {
@@ -133,44 +131,31 @@ func oracleTemplates(t *testing.T) map[string]*Template {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tmpl, err := Load(fstest.MapFS{
+		sources[strings.TrimSuffix(filepath.Base(path), ".jinja")] = fstest.MapFS{
 			templateFile:        {Data: text},
 			tokenizerConfigFile: {Data: []byte(`{"bos_token":"<s>","eos_token":{"content":"</s>"},"pad_token":null}`)},
-		})
-		if err != nil {
-			t.Errorf("%s: %v", filepath.Base(path), err)
-			continue
 		}
-		out[strings.TrimSuffix(filepath.Base(path), ".jinja")] = tmpl
 	}
-	return out
+	return sources
 }
 
-// sourceOf returns a template's own text.
-func sourceOf(t *testing.T, name string) string {
+// templateText reads a folder's template for the oracle, by other means than Load.
+func templateText(t *testing.T, fsys fs.FS) string {
 	t.Helper()
-	for n, dir := range map[string]string{"demo-target": "models/demo-target", "qwen3": "tokenizers/qwen3"} {
-		if n == name {
-			config, err := readObject(os.DirFS(gputest.Shared(t, dir)), tokenizerConfigFile)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var text string
-			if err := json.Unmarshal(config["chat_template"], &text); err != nil {
-				t.Fatal(err)
-			}
-			return text
-		}
+	if text, err := fs.ReadFile(fsys, "chat_template.jinja"); err == nil {
+		return string(text)
 	}
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/ardanlabs/jinja").Output()
+	raw, err := fs.ReadFile(fsys, "tokenizer_config.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(module)), "testdata", "templates", name+".jinja"))
-	if err != nil {
+	var config struct {
+		ChatTemplate string `json:"chat_template"`
+	}
+	if err := json.Unmarshal(raw, &config); err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return config.ChatTemplate
 }
 
 type oracleResult struct {
@@ -219,29 +204,52 @@ func askOracle(t *testing.T, requests []oracleRequest) []oracleResult {
 }
 
 // oracleExceptions are the renders that are known to differ, as template/case, with the reason.
-var oracleExceptions = map[string]string{}
+var oracleExceptions = map[string]string{
+	"demo-target/text parts":                listTrimmed,
+	"Llama-3.2-1B-Instruct-GGUF/text parts": listTrimmed,
+	"gpt-oss-20b-Q8_0/text parts":           listPrinted,
+	"Qwen2-Audio-7B.Q8_0/text parts":        listPrinted,
+	"DeepSeek-V4-Flash/text parts":          listPrinted,
+	"NVIDIA-Nemotron-3-Super/text parts":    listPrinted,
+	"Kimi-K3/tools offered":                 noFloatTest,
+	"Kimi-K3/tools offered with system":     noFloatTest,
+	"Kimi-K3/tool called":                   noFloatTest,
+	"Kimi-K3/tool called and answered":      noFloatTest,
+}
+
+const (
+	listTrimmed = "the template trims a list of parts as if it were text: the oracle has no such filter, Python's Jinja trims the printed list, as we do"
+	listPrinted = "the template prints a list of parts as if it were text: the oracle prints JSON, we print as Python does (which refuses to add it to a string)"
+	noFloatTest = "the template tests for float, which the oracle does not know; Python's Jinja 3.1.6 renders as we do"
+)
 
 func TestRendersEqualHuggingFaceJinja(t *testing.T) {
-	templates := oracleTemplates(t)
+	sources := oracleSources(t)
 	type ask struct {
-		name, template string
-		c              oracleCase
+		name     string
+		template *Template
+		c        oracleCase
 	}
 	var asks []ask
 	var requests []oracleRequest
-	for name, tmpl := range templates {
-		source := sourceOf(t, name)
+	for name, fsys := range sources {
+		tmpl, err := Load(fsys)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		text := templateText(t, fsys)
 		for _, c := range oracleCases {
-			asks = append(asks, ask{name + "/" + c.name, name, c})
-			requests = append(requests, oracleRequest{source, c.context(t, tmpl), oracleNow.UnixMilli()})
+			asks = append(asks, ask{name + "/" + c.name, tmpl, c})
+			requests = append(requests, oracleRequest{text, c.context(t, tmpl), oracleNow.UnixMilli()})
 		}
 	}
 	results := askOracle(t, requests)
+	exceptions := maps.Clone(oracleExceptions)
 	equal, refused := 0, 0
 	for i, a := range asks {
 		want := results[i]
 		opt := Options{AddGenerationPrompt: !a.c.noPrompt, Now: oracleNow, Tools: json.RawMessage(a.c.tools), Extra: json.RawMessage(a.c.extra)}
-		got, err := templates[a.template].Render(decodeMessages(t, a.c.messages), opt, oracleSpecial)
+		got, err := a.template.Render(decodeMessages(t, a.c.messages), opt, oracleSpecial)
 		problem := ""
 		switch {
 		case want.Text == nil && err == nil:
@@ -266,12 +274,12 @@ func TestRendersEqualHuggingFaceJinja(t *testing.T) {
 		if problem == "" && excepted {
 			t.Errorf("%s: equal now, remove its exception (%s)", a.name, reason)
 		}
-		delete(oracleExceptions, a.name)
+		delete(exceptions, a.name)
 	}
-	for name := range oracleExceptions {
+	for name := range exceptions {
 		t.Errorf("exception for %s, which is no case", name)
 	}
-	t.Logf("%d templates, %d renders: %d equal, %d refused by both", len(templates), len(asks), equal, refused)
+	t.Logf("%d templates, %d renders: %d equal, %d refused by both", len(sources), len(asks), equal, refused)
 }
 
 // difference shows where two texts part.

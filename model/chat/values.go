@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -35,6 +36,9 @@ func decode(raw []byte) (jinja.Value, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	v, err := decodeNext(dec, 0)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
 	if err != nil {
 		return jinja.None(), fmt.Errorf("JSON at byte %d: %w", dec.InputOffset(), err)
 	}
@@ -49,9 +53,6 @@ func decodeNext(dec *json.Decoder, depth int) (jinja.Value, error) {
 		return jinja.None(), fmt.Errorf("expected at most %d levels of nesting, found more", maxDepth)
 	}
 	tok, err := dec.Token()
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
 	if err != nil {
 		return jinja.None(), err
 	}
