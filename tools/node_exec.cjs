@@ -5,9 +5,11 @@
 //
 // FLINT_ADAPTER  gpu, lavapipe or swiftshader: this one or an error. Unset: the first of them that answers.
 // WEBGPU_DIR     the webgpu package, default .tools/dawn/node_modules/webgpu
+// FLINT_WGSL     a folder to write the text of every shader module to, for tools/wgslcheck
 // FLINT_*, REQUIRE_*, GO* and a few usual variables reach the program.
 "use strict";
 
+const crypto = require("crypto");
 const fs = require("fs");
 const os = require("os");
 const path = require("path");
@@ -82,6 +84,7 @@ async function openGPU() {
 		if (await gpu.requestAdapter({ powerPreference: "high-performance" })) {
 			Object.assign(globalThis, globals);
 			Object.defineProperty(globalThis.navigator, "gpu", { value: gpu, configurable: true });
+			if (process.env.FLINT_WGSL) saveShaders(globals.GPUDevice, process.env.FLINT_WGSL);
 			return;
 		}
 		if (process.env.FLINT_ADAPTER) {
@@ -89,6 +92,17 @@ async function openGPU() {
 		}
 		if (driver.name === "gpu") fs.writeSync(2, "node_exec: the GPU's Vulkan driver has no WebGPU adapter; trying software\n");
 	}
+}
+
+// saveShaders writes the text of every shader module to the folder, named by its label and content.
+function saveShaders(GPUDevice, folder) {
+	const { createShaderModule } = GPUDevice.prototype;
+	GPUDevice.prototype.createShaderModule = function (descriptor) {
+		const label = (descriptor.label || "module").replace(/[^\w.-]+/g, "_");
+		const sum = crypto.createHash("sha256").update(descriptor.code).digest("hex").slice(0, 12);
+		fs.writeFileSync(path.join(folder, `${label}-${sum}.wgsl`), descriptor.code);
+		return createShaderModule.call(this, descriptor);
+	};
 }
 
 // environment picks what the program may see: wasm_exec.js has 8 KiB for arguments and variables together, which a

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # setup.sh STAGE...: installs what the named stages need and is quick when it is all there.
 #
-#   host    checks Go, Node, npm, git                           (everything else needs them)
+#   go      checks Go                                                  (make serve, build, dist)
+#   host    checks Go, Node, npm, git                                  (everything else)
 #   dawn    WebGPU for Node: Dawn, a Vulkan loader, a software GPU     (make test-dawn, generate, bench)
 #   chrome  headless Chromium                                          (make test-chrome)
 #   oracle  other people's tokenizer and template engines to test against
@@ -45,10 +46,15 @@ apt_update() {
 
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n1)" = "$1" ]; } # at_least NEED HAVE
 
-host() {
+go_() {
 	local have
 	command -v go >/dev/null || die "Go is missing: install Go 1.26 or newer (https://go.dev/dl), package golang"
 	have=$(go env GOVERSION) && at_least 1.26 "${have#go}" || die "Go is ${have#go}, want 1.26 or newer (https://go.dev/dl)"
+}
+
+host() {
+	local have
+	go_
 	command -v node >/dev/null || die "Node is missing: install Node 20 or newer (https://nodejs.org), package nodejs"
 	have=$(node --version) && at_least 20 "${have#v}" || die "Node is $have, want 20 or newer (https://nodejs.org)"
 	command -v npm >/dev/null || die "npm is missing: it comes with Node (https://nodejs.org), package npm"
@@ -139,10 +145,11 @@ lint() {
 	go_tool staticcheck honnef.co/go/tools/cmd/staticcheck "$STATICCHECK_VERSION"
 }
 
-[ $# -gt 0 ] || die "usage: tools/setup.sh host|dawn|chrome|oracle|lint ..."
+[ $# -gt 0 ] || die "usage: tools/setup.sh go|host|dawn|chrome|oracle|lint ..."
 for stage in "$@"; do
 	case $stage in
+	go) go_ ;;
 	host | dawn | chrome | oracle | lint) "$stage" ;;
-	*) die "unknown stage '$stage': want host, dawn, chrome, oracle or lint" ;;
+	*) die "unknown stage '$stage': want go, host, dawn, chrome, oracle or lint" ;;
 	esac
 done
