@@ -165,7 +165,7 @@ func TestOracleAgreesOnOtherComponents(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := rand.New(rand.NewPCG(7, uint64(i)))
-			compareWithOracle(t, modules, path, tok, generate(r, tok, 400), randomIDs(r, tok, 200))
+			compareWithOracle(t, modules, path, tok, generate(r, tok, 250), randomIDs(r, tok, 150))
 		})
 	}
 }

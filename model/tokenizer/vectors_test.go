@@ -2,9 +2,12 @@ package tokenizer_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"flint/gpu/gputest"
@@ -107,4 +110,47 @@ func BenchmarkLoad(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkEncode measures text whose words are cached, as a chat's are after a few turns, and text that is new.
+func BenchmarkEncode(b *testing.B) {
+	for _, name := range files {
+		for _, kind := range []string{"repeated", "new"} {
+			b.Run(filepath.Base(name)+"/"+kind, func(b *testing.B) {
+				tok := load(b, name)
+				texts := make([]string, 64)
+				r := rand.New(rand.NewPCG(3, 3))
+				for i := range texts {
+					texts[i] = prose(r, kind == "new")
+				}
+				size := 0
+				for i := 0; b.Loop(); i++ {
+					text := texts[i%len(texts)]
+					if kind == "new" {
+						text = strings.ReplaceAll(text, "qx", strconv.FormatInt(int64(i), 36))
+					}
+					size += len(text)
+					if _, err := tok.Encode(text, tokenizer.Options{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.SetBytes(int64(size / b.N))
+			})
+		}
+	}
+}
+
+// prose returns about 4 KB of words; with marks, every other word holds "qx" for the caller to replace.
+func prose(r *rand.Rand, marks bool) string {
+	var s strings.Builder
+	for i := 0; s.Len() < 4096; i++ {
+		if marks && i%2 == 0 {
+			s.WriteString(" neqxw" + randomFrom(r, []rune("etaoinshrdlu"), 1+r.IntN(8)))
+		}
+		s.WriteString(" " + strings.TrimSpace(pick(r, words)))
+		if i%12 == 0 {
+			s.WriteString(".\n")
+		}
+	}
+	return s.String()
 }
