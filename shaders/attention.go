@@ -22,8 +22,8 @@ var (
 )
 
 const (
-	// attentionChunk is how many keys one partial result covers, at multiples of it from position 0.
-	attentionChunk = 256
+	// AttentionChunk is how many keys one partial result covers, at multiples of it from position 0.
+	AttentionChunk = 256
 	// attentionFewRows bounds the rows that are split by chunks, whose bits do not depend on their number. It is the
 	// widest decoding step.
 	attentionFewRows = 8
@@ -86,7 +86,7 @@ func AttentionScratch(rows, heads, headDim, maxKeys int) int {
 }
 
 // attentionChunks is how many chunks the first n keys lie in.
-func attentionChunks(n int) int { return max((n+attentionChunk-1)/attentionChunk, 1) }
+func attentionChunks(n int) int { return max((n+AttentionChunk-1)/AttentionChunk, 1) }
 
 // Attention records out = softmax(q K^T * Scale) V over the keys each row sees. Query head h reads key/value head
 // h/(H/KV). K and V are read from the caches, where KVStore has put those of these rows.
@@ -160,7 +160,7 @@ func planAttention(f gpu.Features, t, h, kv, dh, p int, cfg AttentionConfig) att
 		if cfg.Window > 0 {
 			// The rows together see at most this many keys, which can begin anywhere in a chunk.
 			seen := cfg.Window + t - 1
-			chunks = min(chunks, (seen+attentionChunk-2)/attentionChunk+1)
+			chunks = min(chunks, (seen+AttentionChunk-2)/AttentionChunk+1)
 		}
 	}
 	switch {
@@ -173,7 +173,7 @@ func planAttention(f gpu.Features, t, h, kv, dh, p int, cfg AttentionConfig) att
 	}
 	pairs := t * h / kv
 	queries := 1
-	for 2*queries <= min(8, 4*attentionChunk/dh) && queries < pairs { // their vec4s fill one workgroup's tile at most
+	for 2*queries <= min(8, 4*AttentionChunk/dh) && queries < pairs { // their vec4s fill one workgroup's tile at most
 		queries *= 2
 	}
 	return attentionPlan{attention, gpu.Grid{X: chunks, Y: kv * ((pairs + queries - 1) / queries), Z: 1}, chunks, queries}
@@ -215,7 +215,7 @@ func (a attentionCall) visible(row int) (first, end int) {
 
 func (a attentionCall) firstChunk() int {
 	first, _ := a.visible(0)
-	return first / attentionChunk
+	return first / AttentionChunk
 }
 
 // merge writes the output of a row and head from partial softmaxes: values weighted by exp(score-peak), their peaks
@@ -264,8 +264,8 @@ func refAttention(c *gpu.Call) {
 			for chunk := range a.chunks {
 				if a.chunks > 1 {
 					first, end = a.visible(row)
-					base := (a.firstChunk() + chunk) * attentionChunk
-					first, end = max(first, base), min(end, base+attentionChunk)
+					base := (a.firstChunk() + chunk) * AttentionChunk
+					first, end = max(first, base), min(end, base+AttentionChunk)
 				}
 				if first >= end && a.chunks > 1 {
 					continue
@@ -331,8 +331,8 @@ func refAttentionCombine(c *gpu.Call) {
 	out, scratch := c.F32(0), c.F32(1)
 	for row := range a.t {
 		first, end := a.visible(row)
-		from := first/attentionChunk - a.firstChunk()
-		to := min((end+attentionChunk-1)/attentionChunk-a.firstChunk(), a.chunks)
+		from := first/AttentionChunk - a.firstChunk()
+		to := min((end+AttentionChunk-1)/AttentionChunk-a.firstChunk(), a.chunks)
 		for head := range a.h {
 			at := row*a.h + head
 			var values [][]float64

@@ -15,7 +15,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     return;
   }
   let pair = id.y * params.pairs + id.x;
-  let to = position * params.pairs + id.x;
-  cache_k[to] = pack(k[pair]);
-  cache_v[to] = pack(v[pair]);
+  let destination = position * params.pairs + id.x;
+  cache_k[destination] = pack(k[pair]);
+  cache_v[destination] = pack(v[pair]);
 }
