@@ -23,7 +23,7 @@ func Add(r *gpu.Recorder, x, y gpu.Tensor, scale float32) {
 	if !r.Check("add", "x", x, f32, -1, -1) || !r.Check("add", "y", y, f32, x.Dim(0), x.Dim(1)) {
 		return
 	}
-	v, grid, count := elements(x)
+	v, grid, count := elements(r, x)
 	r.Dispatch(add, v, grid, gpu.Params(count, scale), x, y)
 }
 

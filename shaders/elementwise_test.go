@@ -69,37 +69,29 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// One dimension of a grid holds 65,535 workgroups; more elements than that many workgroups have fold over two.
+// One dimension of a grid holds 65,535 workgroups; more elements than those have fold over two.
 func TestFoldGridCoversEveryWorkgroup(t *testing.T) {
-	for _, groups := range []int{1, 2, 65535, 65536, 65537, 131071, 1 << 20, 65535 * 65535} {
-		g := foldGrid(groups)
-		if g.X > 65535 || g.Y > 65535 || g.Z != 1 || g.X*g.Y < groups || g.X*g.Y-groups >= g.Y {
+	const limit = 65535
+	for _, groups := range []int{1, 2, limit, limit + 1, limit + 2, 2*limit + 1, 1 << 20, limit * limit} {
+		g := foldGrid(groups, limit)
+		if g.X > limit || g.Y > limit || g.Z != 1 || g.X*g.Y < groups || g.X*g.Y-groups >= g.Y {
 			t.Errorf("%d workgroups in grid %v", groups, g)
 		}
 	}
 }
 
 func TestScaleOverAFoldedGrid(t *testing.T) {
-	const n = 65535*elementThreads + 261 // scalars, so that a small buffer folds
-	gputest.Run(t, func(t *testing.T, d *gpu.Device) {
-		x, err := d.NewTensor("x", gpu.F32, n, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer x.Buffer.Destroy()
-		values := make([]float32, n)
-		for i := range values {
-			values[i] = float32(i % 1021)
-		}
-		if err := d.Write(x.Buffer, 0, gputest.Encode(gpu.F32, values)); err != nil {
-			t.Fatal(err)
-		}
-		h := gputest.New(t, d, "fold")
+	const rows, d = 7, 4*elementThreads + 4
+	gputest.Run(t, func(t *testing.T, dev *gpu.Device) {
+		narrow := dev.Restrict(dev.Features)
+		narrow.Limits.MaxWorkgroups = 3
+		h := gputest.New(t, narrow, "fold")
+		values := h.Normal(rows*d, 1)
+		x := h.InOut("x", gpu.F32, values, rows, d)
 		h.Run(func(r *gpu.Recorder) { Scale(r, x, 2) })
-		for i, v := range h.Floats(x) {
-			if v != 2*values[i] {
-				t.Fatalf("element %d is %v, want %v", i, v, 2*values[i])
-			}
+		for i := range values {
+			values[i] *= 2
 		}
+		equalBits(t, "x", h.Floats(x), values)
 	})
 }

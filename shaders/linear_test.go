@@ -138,7 +138,8 @@ func equalBits(t testing.TB, label string, got, want []float32) {
 	}
 }
 
-// rowBits checks that row 0 of a one-row run equals the same row in wider runs, for every given width.
+// rowBits checks that each row alone equals the same row among others, for every given number of rows, and returns the
+// rows. One list runs everything: the harness reads every tensor back after each.
 func rowBits(t *testing.T, d *gpu.Device, record recordLinear, dtype gpu.DType, n, k int, widths []int) []float32 {
 	t.Helper()
 	h := gputest.New(t, d, fmt.Sprint(dtype, n, k))
@@ -146,18 +147,28 @@ func rowBits(t *testing.T, d *gpu.Device, record recordLinear, dtype gpu.DType, 
 	values := h.Normal(most*k, 1)
 	w := NewWeight(h.In("weight", dtype, h.Normal(n*k, 1), n, k))
 	bias := h.In("bias", gpu.F32, h.Normal(n, 1), n)
-	singles := make([]float32, 0, most*n)
+	type run struct{ x, out gpu.Tensor }
+	prepare := func(first, rows int) run {
+		return run{h.In("x", gpu.F32, values[first*k:(first+rows)*k], rows, k), h.Out("out", gpu.F32, rows, n)}
+	}
+	var alone, together []run
 	for row := range most {
-		x := h.In("x", gpu.F32, values[row*k:(row+1)*k], 1, k)
-		out := h.Out("out", gpu.F32, 1, n)
-		h.Run(func(r *gpu.Recorder) { record(r, out, x, w, &bias) })
-		singles = append(singles, h.Floats(out)...)
+		alone = append(alone, prepare(row, 1))
 	}
 	for _, width := range widths {
-		x := h.In("x", gpu.F32, values[:width*k], width, k)
-		out := h.Out("out", gpu.F32, width, n)
-		h.Run(func(r *gpu.Recorder) { record(r, out, x, w, &bias) })
-		equalBits(t, fmt.Sprintf("%d rows of %v %dx%d", width, dtype, n, k), h.Floats(out), singles[:width*n])
+		together = append(together, prepare(0, width))
 	}
-	return singles
+	h.Run(func(r *gpu.Recorder) {
+		for _, run := range slices.Concat(alone, together) {
+			record(r, run.out, run.x, w, &bias)
+		}
+	})
+	var want []float32
+	for _, run := range alone {
+		want = append(want, h.Floats(run.out)...)
+	}
+	for i, width := range widths {
+		equalBits(t, fmt.Sprintf("%d rows of %v %dx%d", width, dtype, n, k), h.Floats(together[i].out), want[:width*n])
+	}
+	return want
 }

@@ -11,15 +11,14 @@ import (
 func TestMatVec(t *testing.T) {
 	for _, dtype := range linearDTypes {
 		for _, c := range []struct{ rows, n, k int }{
-			{1, 64, 256},    // one pass of every lane
-			{1, 20, 1024},   // several passes
-			{2, 33, 40},     // fewer loads than lanes, ragged outputs
-			{3, 3, 50},      // rows that do not divide into wide loads; a build with a masked row
-			{4, 1, 2},       // one output, one word
-			{5, 17, 1026},   // many lanes, ragged K
-			{7, 130, 64},    // several workgroups
-			{8, 40, 3000},   // the widest build, uneven passes
-			{8, 8200, 1024}, // so many outputs that few lanes serve each
+			{1, 64, 256},  // one pass of every lane
+			{1, 20, 1024}, // several passes
+			{2, 33, 40},   // fewer loads than lanes, ragged outputs
+			{3, 3, 50},    // rows that do not divide into wide loads; a build with a masked row
+			{4, 1, 2},     // one output, one word
+			{5, 17, 1026}, // many lanes, ragged K
+			{7, 130, 64},  // several workgroups
+			{8, 40, 3000}, // the widest build, uneven passes
 		} {
 			testLinear(t, MatVec, dtype, c.rows, c.n, c.k)
 		}
@@ -31,7 +30,7 @@ func TestMatVec(t *testing.T) {
 // The bit rule: greedy decoding with and without a draft must see the same bits.
 func TestMatVecRowIsTheSameAloneAndAmongOthers(t *testing.T) {
 	for _, dtype := range linearDTypes {
-		for _, c := range []struct{ n, k int }{{64, 256}, {3, 50}, {1, 2}, {37, 1026}, {24, 2048}, {130, 776}} {
+		for _, c := range []struct{ n, k int }{{130, 264}, {3, 50}, {37, 1026}, {24, 2048}} {
 			t.Run(fmt.Sprintf("%v_%dx%d", dtype, c.n, c.k), func(t *testing.T) {
 				results := map[string][]float32{}
 				gputest.Run(t, func(t *testing.T, d *gpu.Device) {

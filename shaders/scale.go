@@ -23,7 +23,7 @@ func Scale(r *gpu.Recorder, x gpu.Tensor, factor float32) {
 	if !r.Check("scale", "x", x, f32, -1, -1) {
 		return
 	}
-	v, grid, count := elements(x)
+	v, grid, count := elements(r, x)
 	r.Dispatch(scale, v, grid, gpu.Params(count, factor), x)
 }
 

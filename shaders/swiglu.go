@@ -29,7 +29,7 @@ func SwiGLU(r *gpu.Recorder, out, gate, up gpu.Tensor) {
 	if !r.Check("swiglu", "gate", gate, f32, -1, -1) || !r.Check("swiglu", "up", up, f32, t, f) || !r.Check("swiglu", "out", out, f32, t, f) {
 		return
 	}
-	v, grid, count := elements(out)
+	v, grid, count := elements(r, out)
 	r.Dispatch(swiGLU, v, grid, gpu.Params(count), out, gate, up)
 }
 
