@@ -5,6 +5,10 @@
 // the library ordered values and the functions and filters whose results must equal those of transformers
 // (apply_chat_template: trim_blocks, lstrip_blocks, its tojson, raise_exception and strftime_now).
 //
+// Two differences from Python's Jinja remain, both in the library: printing none gives nothing instead of "None", and
+// what Python refuses (adding a list to a string, naming an item of something undefined) prints or is undefined. So give
+// Parts only to a template that knows them.
+//
 // What people type must never become a control token. Render returns, beside the text, the byte ranges that were typed
 // and would read as added tokens; see Prompt.Literal.
 //

@@ -185,7 +185,7 @@ func templateOrErr(text string) (string, error) {
 
 func TestFiltersAndFunctions(t *testing.T) {
 	for template, want := range map[string]string{
-		`{{ {'b': 1, 'a': [true, none, 0.5, 1.0, 1e16]} | tojson }}`:                                          "",
+		`{{ {'a': 1e16} | tojson }}`:                                                                          "",
 		`{{ {'b': 1, 'a': [true, none, 0.5, 1.0]} | tojson }}`:                                                `{"b": 1, "a": [true, null, 0.5, 1.0]}`,
 		`{{ {'b': [], 'a': [1, {}]} | tojson(indent=2) }}`:                                                    "{\n  \"b\": [],\n  \"a\": [\n    1,\n    {}\n  ]\n}",
 		`{{ {'b': 1, 'a': 2} | tojson(sort_keys=true, separators=(',', ':')) }}`:                              `{"a":2,"b":1}`,
@@ -239,6 +239,7 @@ func TestBrokenTemplatesNameTheLine(t *testing.T) {
 		strings.Repeat("x", 300<<10):             "at most 262144 bytes",
 		strings.Repeat("{{1}}", 20_000):          "at most 10000 tags",
 		"{{ " + strings.Repeat("1+", 40_000) + "1 }}": "at most 65536 bytes",
+		"a\n{{ messages[0].content[:99999999] }}":     "line 2: expected a number of at most 7 digits",
 		// These parse, and fail while rendering.
 		"a\n{{ raise_exception('No ' ~ messages[0].content) }}": "line 2: the template refuses this conversation: No hi",
 		"a\n\n{% if nothing() %}{% endif %}":                    "line 3: nothing is not callable",
@@ -249,7 +250,7 @@ func TestBrokenTemplatesNameTheLine(t *testing.T) {
 		"a\n{{ missing | tojson }}":                             "line 2: tojson: the value is undefined",
 		"a\n{{ ['x'] | map('bogus') }}":                         "line 2: map",
 		"a\n{{ strftime_now('%Q') }}":                           "line 2: strftime_now: unknown directive %Q",
-		"a\n{{ range(10000000000) }}":                           "line 2: range: expected at most 100000",
+		"a\n{{ range(1000000) }}":                               "line 2: range: expected at most 100000",
 		"a\n{% macro f() %}\n{{ f() }}{% endmacro %}{{ f() }}":  "line 3: macros call each other too deeply",
 		"{% set ns = namespace(x='xx') %}{% for i in range(40) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}": "at most 16777216",
 	} {

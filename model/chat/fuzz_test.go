@@ -1,9 +1,11 @@
 package chat
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 	"unicode/utf8"
 )
 
@@ -23,6 +25,8 @@ func FuzzTemplate(f *testing.F) {
 				t.Skip()
 			}
 		}
+		watchdog := time.AfterFunc(20*time.Second, func() { panic(fmt.Sprintf("no end: template %q, content %q", text, content)) })
+		defer watchdog.Stop()
 		tmpl, err := Load(fstest.MapFS{templateFile: {Data: []byte(text)}})
 		if err != nil {
 			return

@@ -300,6 +300,12 @@ func (w *rewriter) content(line int, closer string) (content string, length int,
 			if strings.HasPrefix(s[i:], reserved) && (i == 0 || !identByte(s[i-1])) {
 				return "", 0, 0, w.fail(line, "names that begin with %s are reserved", reserved)
 			}
+			if c >= '0' && c <= '9' && (i == 0 || !identByte(s[i-1])) {
+				digits := strings.TrimLeft(s[i:i+numberLength(s[i:])], "0")
+				if len(digits) > maxDigits {
+					return "", 0, 0, w.fail(line, "expected a number of at most %d digits, found %.40s", maxDigits, digits)
+				}
+			}
 			if strings.IndexByte("([{", c) >= 0 {
 				depth++
 			}
@@ -332,6 +338,18 @@ func (w *rewriter) content(line int, closer string) (content string, length int,
 
 // maxTag bounds the library's recursion, which goes as deep as one expression is long.
 const maxTag = 64 << 10
+
+// maxDigits keeps slices, indents and repetitions to sizes that end: the library counts a slice's bounds one by one, even
+// far beyond the string.
+const maxDigits = 7
+
+func numberLength(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}
 
 // plainByte tells what may stand in a tag outside strings. The library skips everything else without a word.
 func plainByte(c byte) bool {
