@@ -135,6 +135,9 @@ func (d *Decoder) Prefill(ctx context.Context, ids []int32, req Request) (reused
 		if last {
 			key.logitRows = 1
 		}
+		if err := ctx.Err(); err != nil {
+			return reused, err
+		}
 		s := shaders.State{Position: uint32(start), Limit: uint32(d.limit), Seed: req.Seed}
 		writes = append(writes, gpu.Write{Buffer: d.state.decode.Buffer, Data: s.Bytes()})
 		p, err := d.submit(ctx, key, writes)
@@ -177,6 +180,9 @@ func (d *Decoder) check(ids []int32, req Request) error {
 // Next returns the next step's tokens, keeping further steps in flight while it waits. After a step that is Done it
 // returns no more tokens. A cancelled context loses nothing: the step can be asked for again.
 func (d *Decoder) Next(ctx context.Context) (Step, error) {
+	if err := ctx.Err(); err != nil {
+		return Step{}, err
+	}
 	for !d.done && len(d.inflight) < d.opt.Depth && d.position+1 < d.limit {
 		key := listKey{rows: 1, logitRows: 1, maxKeys: keyBound(d.position + 2), sample: true}
 		p, err := d.submit(ctx, key, nil)

@@ -273,7 +273,9 @@ func TestLoadRefusesByName(t *testing.T) {
 	}{
 		{"no config", "config.json", func(f map[string][]byte) { delete(f, "config.json") }},
 		{"no weights", "model.safetensors", func(f map[string][]byte) { delete(f, "model.safetensors") }},
-		{"truncated", "model.safetensors", func(f map[string][]byte) { f["model.safetensors"] = f["model.safetensors"][:len(f["model.safetensors"])-8] }},
+		{"truncated", "model.safetensors", func(f map[string][]byte) {
+			f["model.safetensors"] = f["model.safetensors"][:len(f["model.safetensors"])-8]
+		}},
 		{"another architecture", "BertModel", func(f map[string][]byte) {
 			f["config.json"] = []byte(strings.Replace(string(f["config.json"]), "LlamaForCausalLM", "BertModel", 1))
 		}},

@@ -187,16 +187,15 @@ func (r Row) Pick(seed uint64, position uint32) uint32 {
 	return best
 }
 
-// LogSum is the logarithm of the sum of exp(-distance / temperature) over the kept tokens: a kept token's probability
-// is exp(-distance/temperature - LogSum).
-func (r Row) LogSum() float64 {
-	sum := 0.0
+// Sum adds the weights of the kept tokens after temperature.
+func (r Row) Sum() uint64 {
+	sum := uint64(0)
 	for id, q := range r.Distance {
 		if r.Threshold.Keeps(q, uint32(id)) {
-			sum += math.Exp(-float64(Tempered(q, r.settings.InverseTemp)) / Nat)
+			sum += uint64(Weight(Tempered(q, r.settings.InverseTemp)))
 		}
 	}
-	return math.Log(sum)
+	return sum
 }
 
 // Probabilities is the chance that Pick chooses each token.
@@ -206,10 +205,10 @@ func (r Row) Probabilities() []float64 {
 		p[r.Best] = 1
 		return p
 	}
-	logSum := r.LogSum()
+	sum := float64(r.Sum()) / (1 << 31)
 	for id, q := range r.Distance {
 		if r.Threshold.Keeps(q, uint32(id)) {
-			p[id] = math.Exp(-float64(Tempered(q, r.settings.InverseTemp))/Nat - logSum)
+			p[id] = math.Exp(-float64(Tempered(q, r.settings.InverseTemp))/Nat) / sum
 		}
 	}
 	return p
