@@ -19,6 +19,7 @@ func TestRMSNorm(t *testing.T) {
 		{"ragged_tail", 2, 97},
 		{"shorter_than_workgroup", 2, 5},
 		{"many_rows", 70, 32},
+		{"many_lanes", 2, 1500},
 	} {
 		t.Run(fmt.Sprintf("%s_%dx%d", c.class, c.t, c.d), func(t *testing.T) {
 			gputest.Same(t, 2e-6, func(h *gputest.Harness) []gpu.Tensor {
@@ -27,6 +28,28 @@ func TestRMSNorm(t *testing.T) {
 				out := h.Out("out", gpu.F32, c.t, c.d)
 				h.Run(func(r *gpu.Recorder) { RMSNorm(r, out, x, w, 1e-5) })
 				return []gpu.Tensor{out}
+			})
+		})
+	}
+}
+
+func TestRMSNormRowIsTheSameAloneAndAmongOthers(t *testing.T) {
+	for _, d := range []int{97, 1500} {
+		t.Run(fmt.Sprint(d), func(t *testing.T) {
+			gputest.Run(t, func(t *testing.T, dev *gpu.Device) {
+				const rows = 8
+				h := gputest.New(t, dev, "rows")
+				values := h.Normal(rows*d, 1)
+				w := h.In("weight", gpu.F32, h.Normal(d, 1), d)
+				x := h.In("x", gpu.F32, values, rows, d)
+				together := h.Out("out", gpu.F32, rows, d)
+				row := h.In("row", gpu.F32, values[3*d:4*d], 1, d)
+				alone := h.Out("alone", gpu.F32, 1, d)
+				h.Run(func(r *gpu.Recorder) {
+					RMSNorm(r, together, x, w, 1e-5)
+					RMSNorm(r, alone, row, w, 1e-5)
+				})
+				equalBits(t, "row 3", h.Floats(together)[3*d:4*d], h.Floats(alone))
 			})
 		})
 	}
