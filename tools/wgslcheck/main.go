@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 
 	"github.com/gogpu/naga"
 )
@@ -36,26 +34,16 @@ func run(folder string) error {
 		return fmt.Errorf("no .wgsl in %s: make test-dawn fills it", folder)
 	}
 	var problems []error
-	beyond := map[string]int{}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		if feature := beyondNaga(string(text)); feature != "" {
-			beyond[feature]++
-			continue
-		}
 		if err := check(string(text)); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	skipped := 0
-	for feature, n := range beyond {
-		skipped += n
-		fmt.Printf("wgslcheck: %d modules use %s, which naga does not know\n", n, feature)
-	}
-	fmt.Printf("wgslcheck: %d modules accepted, %d refused, %d not checked\n", len(names)-len(problems)-skipped, len(problems), skipped)
+	fmt.Printf("wgslcheck: %d modules accepted, %d refused\n", len(names)-len(problems), len(problems))
 	return errors.Join(problems...)
 }
 
@@ -80,17 +68,4 @@ func check(text string) (err error) {
 		err = errors.Join(err, fmt.Errorf("validate: %v", problem))
 	}
 	return err
-}
-
-var comment = regexp.MustCompile(`//[^\n]*`)
-
-// beyondNaga names the first feature of a module that naga v0.17.14 does not know, or "".
-func beyondNaga(text string) string {
-	text = comment.ReplaceAllString(text, "")
-	for _, feature := range []string{} {
-		if strings.Contains(text, feature) {
-			return feature
-		}
-	}
-	return ""
 }
