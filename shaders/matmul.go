@@ -15,9 +15,6 @@ var matMul = &gpu.Kernel{Name: "matmul", WGSL: matMulWGSL, Bindings: linearBindi
 // matMulSerial is matvec's kernel over a grid of rows: without workgroup memory the two are the same loop.
 var matMulSerial = &gpu.Kernel{Name: "matmul", WGSL: matVecWGSL, Bindings: linearBindings, Reference: refLinear}
 
-// matMulSerialRows is how many rows a thread of the serial build makes.
-const matMulSerialRows = 8
-
 // matMulTile is one way to cut the output. Every tile gives the same bits, so the choice is free.
 type matMulTile struct{ rows, outputs, k, threadRows int }
 
@@ -47,7 +44,7 @@ func MatMul(r *gpu.Recorder, out, x gpu.Tensor, w Weight, bias *gpu.Tensor) {
 	t, f := x.Dim(0), r.Device().Features
 	if f.Serial {
 		dispatchLinear(r, matMulSerial, out, x, w, bias, func(block gpu.Tensor) (gpu.Variant, gpu.Grid) {
-			return matVecVariant(f, block, matMulSerialRows, t)
+			return matVecVariant(f, block, serialRows, t)
 		})
 		return
 	}

@@ -21,7 +21,9 @@ var matVec = &gpu.Kernel{Name: "matvec", WGSL: matVecWGSL, Bindings: linearBindi
 const (
 	matVecThreads = 128
 	// A CPU rasteriser runs a workgroup on one core: small ones keep all cores busy.
-	matVecSerialThreads = 16
+	serialThreads = 16
+	// The sums of 4 rows and 4 outputs fill a CPU's vector registers; more rows spill them.
+	serialRows = 4
 )
 
 // MatVec records out = x weight^T + bias for up to 8 rows, reading each weight once. Blocks of w fill their columns of
@@ -63,9 +65,10 @@ func matVecLaneCount(n, k int) int {
 // matVecVariant builds the kernel for `rows` rows a workgroup and lays its grid over t rows.
 func matVecVariant(f gpu.Features, block gpu.Tensor, rows, t int) (gpu.Variant, gpu.Grid) {
 	name, load := loads(block)
-	threads, lanes, reduce := matVecSerialThreads, 1, "serial"
+	threads, lanes, reduce := serialThreads, 1, "serial"
 	var text string
 	if f.Serial {
+		rows = min(rows, serialRows) // the grid covers the rest; with one lane every build sums alike
 		text = prelude(false, []any{"THREADS", threads, "LANES", lanes, "ROWS", rows}, load, matVecSerial)
 	} else {
 		threads, lanes = matVecThreads, matVecLaneCount(block.Dim(0), block.Dim(1))

@@ -2,6 +2,7 @@ package shaders
 
 import (
 	"fmt"
+	"path"
 	"testing"
 
 	"flint/gpu"
@@ -34,11 +35,10 @@ func TestMatVecRowIsTheSameAloneAndAmongOthers(t *testing.T) {
 			t.Run(fmt.Sprintf("%v_%dx%d", dtype, c.n, c.k), func(t *testing.T) {
 				results := map[string][]float32{}
 				gputest.Run(t, func(t *testing.T, d *gpu.Device) {
-					name := t.Name()
-					results[name[len(name)-6:]] = rowBits(t, d, MatVec, dtype, c.n, c.k, []int{2, 3, 4, 8})
+					results[path.Base(t.Name())] = rowBits(t, d, MatVec, dtype, c.n, c.k, []int{2, 3, 4, 8})
 				})
 				// Shuffles and workgroup memory add the same pairs.
-				if a, b := results["groups"], results["shared"]; a != nil && b != nil {
+				if a, b := results["subgroups"], results["shared"]; a != nil && b != nil {
 					equalBits(t, "subgroups and shared memory", a, b)
 				}
 			})
