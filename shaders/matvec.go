@@ -35,7 +35,7 @@ func MatVec(r *gpu.Recorder, out, x gpu.Tensor, w Weight, bias *gpu.Tensor) {
 		return
 	}
 	if x.Dim(0) > matVecRows {
-		r.Errorf(fmt.Sprintf("at most %d rows", matVecRows), fmt.Sprintf("x is %v", x))
+		r.Errorf(fmt.Sprintf("at most %d rows", matVecRows), fmt.Sprintf("matvec: x is %v", x))
 		return
 	}
 	rows := matVecBuild(x.Dim(0))
@@ -65,19 +65,20 @@ func matVecLaneCount(n, k int) int {
 // matVecVariant builds the kernel for `rows` rows a workgroup and lays its grid over t rows.
 func matVecVariant(f gpu.Features, block gpu.Tensor, rows, t int) (gpu.Variant, gpu.Grid) {
 	name, load := loads(block)
-	threads, lanes, reduce := serialThreads, 1, "serial"
-	var text string
+	threads, lanes := matVecThreads, matVecLaneCount(block.Dim(0), block.Dim(1))
+	how, subgroups, consts, lib := reduction(f)
+	end := lib + matVecLanes
 	if f.Serial {
-		rows = min(rows, serialRows) // the grid covers the rest; with one lane every build sums alike
-		text = prelude(false, []any{"THREADS", threads, "LANES", lanes, "ROWS", rows}, load, matVecSerial)
-	} else {
-		threads, lanes = matVecThreads, matVecLaneCount(block.Dim(0), block.Dim(1))
-		how, subgroups, consts, lib := reduction(f)
-		reduce = how
-		text = prelude(subgroups, append(consts, "THREADS", threads, "LANES", lanes, "ROWS", rows), load, lib, matVecLanes)
+		// The grid covers rows past the build's; with one lane every build adds in the same order.
+		threads, lanes, rows = serialThreads, 1, min(rows, serialRows)
+		how, subgroups, consts, end = "serial", false, nil, matVecSerial
 	}
+	consts = append(consts, "THREADS", threads, "LANES", lanes, "ROWS", rows)
 	outputs := threads / lanes * 4
-	v := gpu.Variant{Name: fmt.Sprintf("%s.r%d.l%d.%s", name, rows, lanes, reduce), Prelude: text}
+	v := gpu.Variant{
+		Name:    fmt.Sprintf("%s.r%d.l%d.%s", name, rows, lanes, how),
+		Prelude: prelude(subgroups, consts, load, end),
+	}
 	return v, gpu.Grid{X: ceilDiv(block.Dim(0), outputs), Y: ceilDiv(t, rows), Z: 1}
 }
 

@@ -48,7 +48,7 @@ func (w Weight) K() int {
 // checkWeight checks that w is a matrix in blocks of one type and width, whose rows start at whole words.
 func checkWeight(r *gpu.Recorder, kernel string, w Weight) bool {
 	if len(w.Blocks) == 0 {
-		r.Errorf("a matrix", "a weight without blocks")
+		r.Errorf("a matrix", kernel+": a weight without blocks")
 		return false
 	}
 	first := w.Blocks[0]
@@ -66,7 +66,7 @@ func checkWeight(r *gpu.Recorder, kernel string, w Weight) bool {
 		}
 	}
 	if first.DType.Size() == 2 && first.Dim(1)%2 != 0 {
-		r.Errorf("rows of an even number of half-width elements, so that each starts at a whole word", fmt.Sprintf("weight is %v", first))
+		r.Errorf("rows of an even number of half-width elements, so that each starts at a whole word", fmt.Sprintf("%s: weight is %v", kernel, first))
 		return false
 	}
 	return true
