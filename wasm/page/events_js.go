@@ -23,7 +23,7 @@ func (p *page) handle(event wire.Event) {
 		if p.talk.is(e.ID) {
 			p.talk.add(e.Text)
 			p.answer.append(e.Text)
-			p.scroll()
+			p.scrollSoon(p.guard)
 		}
 	case wire.Step:
 		if p.talk.is(e.ID) {
@@ -135,7 +135,8 @@ func (p *page) failed(e wire.Error) {
 			p.setPhase(broken)
 		} else {
 			p.setPhase(ready)
-			actions = append([]action{{actionRetry, p.submit}}, actions...)
+			text, asked, answer := p.talk.asked, p.asked, p.answer
+			actions = append([]action{{actionRetry, func() { p.again(text, asked, answer) }}}, actions...)
 		}
 	case e.ID != 0:
 		return // about a request that the user has left

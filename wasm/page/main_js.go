@@ -18,6 +18,7 @@ func main() {
 	show(element[dom.HTMLElement]("app"), true)
 	show(element[dom.HTMLElement]("boot"), false)
 	p.toggleSide(wide())
+	p.prompt.Focus() // a message can be written while the model loads
 	p.start()
 	select {} // the handlers do the rest
 }
@@ -35,9 +36,10 @@ const (
 
 type page struct {
 	*view
-	engine *engine
-	panel  panel
-	phase  phase
+	engine   *engine
+	panel    panel
+	phase    phase
+	mistaken bool // the page's own program has failed
 
 	lastID      wire.ID
 	loadID      wire.ID
@@ -48,13 +50,17 @@ type page struct {
 
 	talk   conversation
 	meter  meter
-	asked  turn
-	answer turn
+	asked  *turn
+	answer *turn
 }
 
 // guard, deferred in every handler, shows a panic instead of letting it end the program behind the user's back.
 func (p *page) guard() {
-	if r := recover(); r != nil {
+	if r := recover(); r != nil && !p.mistaken {
+		p.mistaken = true // the next event would likely fail in the same way
+		if p.engine != nil {
+			p.engine.stop()
+		}
 		p.setPhase(broken)
 		p.problem(titlePageFailed, fmt.Sprint(r), nextPageFailed, string(debug.Stack()), action{actionReload, reload})
 	}
@@ -134,12 +140,11 @@ func (p *page) listen() {
 	p.temperatureValue.SetTextContent(p.temperature.Value())
 	p.panel.frame = element[dom.HTMLElement]("panel")
 	p.on(p.panel.frame, "load", func(dom.Event) { p.panel.ready() })
-	p.prompt.Focus()
 }
 
 // start starts the engine and loads the demo; used again after the engine died.
 func (p *page) start() {
-	p.clearAlerts()
+	p.alerts.SetTextContent("") // a new engine says anew what is to be said about the device
 	if !secure() || !hasWebGPU() {
 		p.setPhase(broken)
 		p.problem(titleNoWebGPU, "", gpuHint(userAgent(), secure()), userAgent(), action{actionReload, reload})
@@ -189,20 +194,41 @@ func (p *page) seedMistake(text string) {
 // submit asks for an answer to what the message field holds.
 func (p *page) submit() {
 	text := strings.TrimSpace(p.prompt.Value())
-	if p.phase != ready || text == "" {
+	if p.ask(text) {
+		p.prompt.SetValue("")
+		p.fitPrompt()
+		p.enable()
+	}
+}
+
+// again asks once more what got no answer, in the place of the failed turn.
+func (p *page) again(text string, failed ...*turn) {
+	if !p.ask(text) {
 		return
+	}
+	for _, t := range failed {
+		t.article.Remove()
+	}
+	if p.prompt.Value() == text { // it was put there to be sent again
+		p.prompt.SetValue("")
+		p.fitPrompt()
+	}
+}
+
+// ask sends text, and reports whether it could be sent now.
+func (p *page) ask(text string) bool {
+	if p.phase != ready || text == "" {
+		return false
 	}
 	sampling, err := sampling(p.recommended, p.temperature.Value(), p.seed.Value())
 	if err != nil {
 		p.toggleSide(true)
 		p.seedMistake(err.Error())
 		p.seed.Focus()
-		return
+		return false
 	}
 	p.clearAlerts()
 	show(p.welcome, false)
-	p.prompt.SetValue("")
-	p.fitPrompt()
 	p.follow = true
 	p.asked = p.addTurn("user", textYou, text)
 	p.answer = p.addTurn("answering", textModel, "")
@@ -212,14 +238,30 @@ func (p *page) submit() {
 	p.engine.send(p.talk.ask(p.lastID, text, sampling))
 	p.setPhase(answering)
 	p.prompt.Focus()
+	return true
 }
 
 func (p *page) stopAnswer() {
-	if p.phase == answering {
-		p.engine.send(wire.Cancel{ID: p.talk.current})
-		p.setPhase(stopping)
+	if p.phase != answering {
+		return
 	}
+	id := p.talk.current
+	p.engine.send(wire.Cancel{ID: id})
+	p.setPhase(stopping)
+	window.SetTimeout(func() {
+		defer p.guard()
+		if p.phase == stopping && p.talk.is(id) {
+			p.problem(titleNotStopping, "", nextNotStopping, "", action{actionRestart, func() {
+				p.abandonAnswer(titleNotStopping)
+				p.restart()
+			}})
+		}
+	}, int(stopPatience.Milliseconds()))
 }
+
+// stopPatience is how long an engine may take to stop before the page offers a new one. A step takes well under a
+// second; on a processor in place of a GPU a long prompt's chunk can take several.
+const stopPatience = 15 * time.Second
 
 // startOver begins a new conversation. The engine may still be ending the old answer; a request sent meanwhile waits
 // there for its turn.

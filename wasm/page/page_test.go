@@ -178,6 +178,36 @@ func TestProgressText(t *testing.T) {
 	}
 }
 
+func TestParagraphsDoNotDependOnHowTheTextIsCut(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                         "",
+		"one":                      "|one",
+		"one\ntwo":                 "|one\ntwo",
+		"one\n\ntwo":               "|one|two",
+		"\n\none\n\n\n\ntwo\n\n\n": "|one|\n\ntwo",
+		"a\nb\n\n c\n":             "|a\nb| c",
+		"ä\n\n🦊\n\n":               "|ä|🦊",
+	} {
+		for size := 1; size <= len(text)+1; size++ {
+			var p paragraphs
+			got := ""
+			for rest := text; rest != ""; {
+				n := min(size, len(rest))
+				for _, piece := range p.feed(rest[:n]) {
+					if piece.opens {
+						got += "|"
+					}
+					got += piece.text
+				}
+				rest = rest[n:]
+			}
+			if got != want {
+				t.Errorf("%q in pieces of %d: %q, want %q", text, size, got, want)
+			}
+		}
+	}
+}
+
 func TestSummary(t *testing.T) {
 	d := wire.Done{Reason: wire.Cancelled, Usage: wire.Usage{Completion: 42}, Timings: wire.Timings{FirstTokenMS: 412, TokensPerSecond: 35.2}, Seed: 7}
 	if got, want := summary(d), "42 tokens · 35.2 tokens/s · first word after 0.41 s · seed 7 · stopped by you"; got != want {

@@ -78,16 +78,18 @@ const (
 	actionDismiss = "Dismiss"
 	textDetails   = "Details"
 
-	titleNoWebGPU   = "This browser offers no WebGPU"
-	titleSoftware   = "No GPU: computing slowly, on the processor"
-	nextSoftware    = "The browser gave this page a software adapter. "
-	titleEngineDied = "The engine stopped"
-	nextEngineDied  = "The conversation is kept. Restart the engine to go on; if it happens again, reload the page."
-	titleEngineHung = "The engine does not answer"
-	textEngineHung  = "No sign of life for %s."
-	titlePageFailed = "The page made a mistake"
-	nextPageFailed  = "Reload the page. The details below help to find the cause."
-	textBadEvent    = "The worker sent a message that this page cannot read; an old file may be in the browser's cache."
+	titleNoWebGPU    = "This browser offers no WebGPU"
+	titleSoftware    = "No GPU: computing slowly, on the processor"
+	nextSoftware     = "The browser gave this page a software adapter. "
+	titleEngineDied  = "The engine stopped"
+	nextEngineDied   = "The conversation is kept. Restart the engine to go on; if it happens again, reload the page."
+	titleEngineHung  = "The engine does not answer"
+	textEngineHung   = "No sign of life for %s."
+	titleNotStopping = "The engine does not stop"
+	nextNotStopping  = "It may still end by itself. Or restart it: the conversation is kept, without this answer."
+	titlePageFailed  = "The page made a mistake"
+	nextPageFailed   = "Reload the page. The details below help to find the cause."
+	textBadEvent     = "The worker sent a message that this page cannot read; an old file may be in the browser's cache."
 )
 
 // phaseTexts name the phases of a load, and prefill.

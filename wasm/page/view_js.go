@@ -23,8 +23,9 @@ type view struct {
 	prompt                            *dom.HTMLTextAreaElement
 	temperature, seed                 *dom.HTMLInputElement
 
-	follow  bool // the transcript follows the answer, until the user scrolls up
-	lastTop int
+	follow      bool // the transcript follows the answer, until the user scrolls up
+	lastTop     int
+	scrollsSoon bool
 }
 
 // element returns the element of index.html with this id.
@@ -92,10 +93,12 @@ func build(tag, class string, children ...any) dom.HTMLElement {
 // turn is one message in the transcript.
 type turn struct {
 	article, text dom.HTMLElement
+	paragraph     dom.HTMLElement // the last one
+	cut           paragraphs
 }
 
-func (v *view) addTurn(class, speaker, text string) turn {
-	t := turn{text: build("div", "text")}
+func (v *view) addTurn(class, speaker, text string) *turn {
+	t := &turn{text: build("div", "text")}
 	t.article = build("article", "turn "+class, t.text)
 	t.article.SetAttribute("aria-label", speaker)
 	v.turns.AppendChild(t.article)
@@ -104,15 +107,19 @@ func (v *view) addTurn(class, speaker, text string) turn {
 	return t
 }
 
-// append adds text in a node of its own: nodes that exist are not touched, so that a selection in them survives.
-func (t turn) append(text string) {
-	if text != "" {
-		t.text.AppendChild(document.CreateTextNode(text))
+// append adds text in nodes of its own: nodes that exist are not touched, so that a selection in them survives.
+func (t *turn) append(text string) {
+	for _, p := range t.cut.feed(text) {
+		if p.opens {
+			t.paragraph = build("p", "")
+			t.text.AppendChild(t.paragraph)
+		}
+		t.paragraph.AppendChild(document.CreateTextNode(p.text))
 	}
 }
 
 // note adds a small line below the text.
-func (t turn) note(text string) { t.article.AppendChild(build("p", "meta", text)) }
+func (t *turn) note(text string) { t.article.AppendChild(build("p", "meta", text)) }
 
 // near is how many pixels from the end still count as the end.
 const near = 48
@@ -142,6 +149,21 @@ func (v *view) scroll() {
 	}
 }
 
+// scrollSoon is scroll for text that streams in: reading the height makes the browser lay out the text at once, which
+// for every token would cost more than the rest of the page. A timer and not an animation frame, which a hidden tab
+// does not get.
+func (v *view) scrollSoon(guard func()) {
+	if v.scrollsSoon {
+		return
+	}
+	v.scrollsSoon = true
+	window.SetTimeout(func() {
+		defer guard()
+		v.scrollsSoon = false
+		v.scroll()
+	}, 50)
+}
+
 // fitPrompt makes the message field as high as its text; the style sheet sets the limit.
 func (v *view) fitPrompt() {
 	style := v.prompt.Style()
@@ -160,7 +182,10 @@ func (v *view) fill(text string) {
 
 // progress shows the bar; percent is ignored if it is not known.
 func (v *view) progress(text string, percent int, known bool) {
-	show(v.load, true)
+	if !visible(v.load) {
+		show(v.load, true)
+		v.scroll()
+	}
 	v.loadText.SetTextContent(text)
 	if known {
 		v.loadBar.SetAttribute("value", fmt.Sprint(percent))
@@ -216,7 +241,7 @@ func (v *view) card(on listen, problem bool, title, message, next, details strin
 	v.scroll()
 }
 
-// clearAlerts removes what no longer holds; notices about the device stay.
+// clearAlerts removes problems, which a new attempt makes obsolete; notices about the device stay.
 func (v *view) clearAlerts() {
 	for _, c := range v.alerts.QuerySelectorAll("[role=alert]") {
 		c.Remove()

@@ -73,17 +73,18 @@ type Picture struct {
 	Ticks []Tick
 }
 
-// Distances in CSS pixels: the figures stand above the plot, the axis labels inside it at the right.
+// Distances in CSS pixels: the figures stand above the plot, the axis labels in the gutter to its right.
 const (
-	top    = 34
-	margin = 10
+	top    = 38
+	margin = 12
+	gutter = 30
 )
 
 // Layout places rates and their mean in a picture of width by height device pixels, scale of which make a CSS pixel.
 // All edges are whole device pixels, so that nothing is blurred. A picture too small for a plot is empty.
 func Layout(rates []float64, mean float64, width, height int, scale float64) Picture {
 	px := func(css float64) int { return int(math.Round(css * scale)) }
-	left, right, upper, lower := px(margin), width-px(margin), px(top), height-px(margin)
+	left, right, upper, lower := px(margin), width-px(margin+gutter), px(top), height-px(margin)
 	if right-left < 1 || lower-upper < 1 {
 		return Picture{}
 	}
@@ -105,19 +106,21 @@ func Layout(rates []float64, mean float64, width, height int, scale float64) Pic
 		p.Grid = append(p.Grid, Rect{left, y(value), right - left, hair})
 		p.Ticks = append(p.Ticks, Tick{float64(y(value)) / scale, label(value)})
 	}
-	slot := max(1, (right-left)/Kept)
+	// Edges are rounded one by one, so that the bars fill the plot at every width.
+	slot := max(1, float64(right-left)/Kept)
+	edge := func(i int) int { return right - int(math.Round(float64(len(rates)-i)*slot)) }
 	gap := 0
 	if slot >= 3 {
-		gap = max(1, slot/5)
+		gap = max(1, int(slot/5))
 	}
 	for i, r := range rates {
-		x := right - (len(rates)-i)*slot
+		x := edge(i)
 		if x < left { // fewer pixels than steps: the oldest fall off
 			continue
 		}
 		if r > 0 {
 			h := max(hair, lower-y(r)) // a step so slow that its bar would vanish still shows
-			p.Bars = append(p.Bars, Rect{x, lower - h, slot - gap, h})
+			p.Bars = append(p.Bars, Rect{x, lower - h, edge(i+1) - x - gap, h})
 		}
 	}
 	if mean > 0 {
@@ -141,7 +144,12 @@ func Axis(highest float64) float64 {
 	return 10 * power
 }
 
-func label(value float64) string { return strconv.FormatFloat(value, 'g', 3, 64) }
+func label(value float64) string {
+	if value >= 1000 {
+		return strconv.FormatFloat(value, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(value, 'g', 3, 64)
+}
 
 // Figure writes x in as much detail as it is worth: 0.012, 0.12, 1.23, 12.3, 1234.
 func Figure(x float64) string {

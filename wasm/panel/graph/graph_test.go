@@ -96,12 +96,13 @@ func TestBarsStandOnTheBaselineAndEndAtTheRight(t *testing.T) {
 			t.Fatalf("%d bars, want 2: a rate of 0 has none", len(p.Bars))
 		}
 		base := p.Grid[2].Y
-		slot := int(280*scale) / Kept
+		right := w - int((margin+gutter)*scale)
+		slot := float64(right-int(margin*scale)) / Kept
 		for i, b := range p.Bars {
 			if b.Y+b.H != base {
 				t.Errorf("bar %d ends at %d, the baseline is %d", i, b.Y+b.H, base)
 			}
-			if want := w - int(10*scale) - (2-i)*slot; b.X != want {
+			if want := right - int(math.Round(float64(2-i)*slot)); b.X != want {
 				t.Errorf("bar %d at x %d, want %d", i, b.X, want)
 			}
 		}
@@ -110,6 +111,15 @@ func TestBarsStandOnTheBaselineAndEndAtTheRight(t *testing.T) {
 		}
 		if p.Ticks[0].Label != "50" || p.Ticks[1].Label != "25" || p.Ticks[2].Label != "0" {
 			t.Errorf("labels %+v", p.Ticks)
+		}
+	}
+}
+
+func TestAFullSeriesFillsThePlot(t *testing.T) {
+	for _, w := range []int{200, 318, 640, 999} {
+		p := Layout(rates(Kept), 30, w, 176, 1)
+		if len(p.Bars) != Kept || p.Bars[0].X != margin {
+			t.Errorf("width %d: %d bars from x %d, want %d from %d", w, len(p.Bars), p.Bars[0].X, Kept, margin)
 		}
 	}
 }
