@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -25,6 +26,9 @@ type table struct {
 }
 
 func (t *table) add(s []byte) {
+	if cap(t.text)-len(t.text) < len(s) {
+		t.text = slices.Grow(t.text, max(len(t.text), 64<<10)) // append grows by a quarter and copies four times as much
+	}
 	t.text = append(t.text, s...)
 	t.ends = append(t.ends, uint32(len(t.text))) // maxFile keeps this within 32 bits
 }

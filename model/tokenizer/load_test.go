@@ -3,7 +3,6 @@ package tokenizer_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -304,7 +303,7 @@ func FuzzLoad(f *testing.F) {
 			all += s.Next(id)
 		}
 		if all += s.Flush(); all != tok.Decode(ids, true) {
-			t.Fatal(fmt.Sprintf("streamed %q, decoded %q", all, tok.Decode(ids, true)))
+			t.Fatalf("streamed %q, decoded %q", all, tok.Decode(ids, true))
 		}
 	})
 }
