@@ -8,7 +8,7 @@
   self.onunhandledrejection = (event) => fatal(event.reason);
   try {
     importScripts("wasm_exec.js", "start.js", "replay.js");
-    const { ended } = await startGo("worker.wasm");
+    const { ended } = await startGo("engine.wasm");
     for (const event of early) self.onmessage(event);
     fatal(await ended);
   } catch (error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"flint/wasm/panel/graph"
@@ -43,7 +44,9 @@ func (p *page) handle(event wire.Event) {
 func (p *page) hello(a wire.Adapter) {
 	p.gpu.SetTextContent(adapterLine(a))
 	if a.Software {
-		p.card(p.on, false, titleSoftware, "", "", nextSoftware+gpuHint(userAgent(), true))
+		details := append([]string{nextSoftware + gpuHint(userAgent(), true)}, a.Notes...)
+		p.card(p.on, false, titleSoftware, "", "", strings.Join(details, "\n"))
+		return
 	}
 	for _, note := range a.Notes {
 		p.card(p.on, false, note, "", "", "")

@@ -168,7 +168,7 @@ func (p *page) restart() {
 func (p *page) setPhase(to phase) {
 	p.phase = to
 	p.status.SetTextContent(map[phase]string{
-		broken: statusBroken, loading: statusStarting, ready: statusReady, answering: statusAnswering, stopping: statusStopping,
+		broken: statusBroken, loading: statusLoading, ready: statusReady, answering: statusAnswering, stopping: statusStopping,
 	}[to])
 	if to != loading {
 		show(p.load, false)

@@ -52,6 +52,7 @@ const (
 	textModel = "Flint"
 
 	statusStarting  = "Starting the engine…"
+	statusLoading   = "Loading…"
 	statusReady     = "Ready"
 	statusAnswering = "Answering…"
 	statusStopping  = "Stopping…"

@@ -5,5 +5,5 @@ import (
 	"flint/wasm/wire"
 )
 
-// newSession makes the engine, which opens the GPU with its first load.
+// newSession opens the engine.
 func newSession(emit func(wire.Event)) session { return engine.New(emit) }
