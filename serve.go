@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return serve(ctx, *addr, *dir, *isolate)
 	case "build":
-		fast := flags.Bool("fast", false, "compress quickly rather than well, and skip the check of the engine's compressed size")
+		fast := flags.Bool("fast", false, "compress quickly rather than well, and do not hold the engine to its size limits")
 		if err := parse(flags, args); err != nil {
 			return err
 		}

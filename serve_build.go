@@ -65,7 +65,10 @@ func build(ctx context.Context, root string, fast bool, out io.Writer) (map[stri
 		return nil, err
 	}
 	printSizes(out, sizes)
-	return sizes, checkEngine(sizes["engine.wasm"], fast)
+	if fast {
+		return sizes, nil // a quick compression says nothing about the limits
+	}
+	return sizes, checkEngine(sizes["engine.wasm"])
 }
 
 // compile builds the programs into .build/ and puts those that changed into web/: an unchanged file keeps its time, so
@@ -221,12 +224,12 @@ func printSizes(out io.Writer, sizes map[string]size) {
 	}
 }
 
-// checkEngine holds the engine to its limits. A quick compression says nothing about the compressed limit.
-func checkEngine(engine size, fast bool) error {
+// checkEngine holds the engine to its limits.
+func checkEngine(engine size) error {
 	if engine.raw > engineLimit {
 		return fmt.Errorf("engine.wasm is %d bytes, the limit is %d: look for a new dependency with `go list -deps ./wasm/worker`", engine.raw, engineLimit)
 	}
-	if !fast && engine.brotli > engineBrotliLimit {
+	if engine.brotli > engineBrotliLimit {
 		return fmt.Errorf("engine.wasm is %d bytes in brotli, the limit is %d: look for embedded data or a new dependency", engine.brotli, engineBrotliLimit)
 	}
 	return nil

@@ -126,6 +126,19 @@ function writeAll(fd, bytes) {
 	return bytes.length;
 }
 
+// countCalls keeps in globalThis.flintCalls how often Go has called a JavaScript function or constructor: the crossings
+// that a test counts. Reads of properties, which delivering an event to Go takes, are not among them.
+function countCalls(imports) {
+	globalThis.flintCalls = 0;
+	for (const name of ["valueCall", "valueInvoke", "valueNew"]) {
+		const original = imports[`syscall/js.${name}`];
+		imports[`syscall/js.${name}`] = (sp) => {
+			globalThis.flintCalls++;
+			original(sp);
+		};
+	}
+}
+
 async function main() {
 	if (!program) die("usage: node_exec.cjs PROGRAM.wasm [ARGUMENT...]");
 	const wasmExec = firstFile(path.join(__dirname, "wasm_exec.js")) ||
@@ -155,6 +168,7 @@ async function main() {
 	go.argv = process.argv.slice(2);
 	go.env = environment(process.env);
 	go.exit = (code) => process.exit(code);
+	countCalls(go.importObject.gojs);
 	const wasm = await WebAssembly.instantiate(fs.readFileSync(program), go.importObject);
 	globalThis.wasm = wasm; // the WebGPU binding reaches Go's memory through it
 	process.on("exit", (code) => {
