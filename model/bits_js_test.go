@@ -15,7 +15,7 @@ import (
 // chunk too.
 func TestBitRuleOfDemoTarget(t *testing.T) {
 	dir := os.DirFS(gputest.Shared(t, "models", "demo-target"))
-	gputest.RunModels(t, func(t *testing.T, d *gpu.Device) {
+	gputest.RunViews(t, func(t *testing.T, d *gpu.Device) {
 		m, err := model.Load(context.Background(), d, dir, nil)
 		if err != nil {
 			t.Fatal(err)

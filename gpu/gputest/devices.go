@@ -26,14 +26,24 @@ func Run(t *testing.T, f func(t *testing.T, d *gpu.Device)) {
 	}
 }
 
-// RunModels calls f for the devices that whole models are tested on: the software driver on the host, each way of
-// building kernels in js/wasm. The software driver runs there too, but slowly and with nothing new to prove.
+// RunModels calls f for the device that whole models are tested on: the software driver on the host, in js/wasm the
+// adapter as the product opens it. FLINT_ALL_VIEWS=1 adds the other ways of building kernels, which every kernel's own
+// tests always run and which are slow for whole models on a CPU rasteriser.
 func RunModels(t *testing.T, f func(t *testing.T, d *gpu.Device)) {
 	t.Helper()
-	if runtime.GOOS != "js" {
+	switch {
+	case runtime.GOOS != "js":
 		t.Run("software", func(t *testing.T) { f(t, gpu.OpenSoftware(gpu.Options{})) })
-		return
+	case os.Getenv("FLINT_ALL_VIEWS") == "1":
+		RunViews(t, f)
+	default:
+		t.Run("webgpu", func(t *testing.T) { f(t, WebGPU(t)) })
 	}
+}
+
+// RunViews calls f for each way of building kernels on the adapter.
+func RunViews(t *testing.T, f func(t *testing.T, d *gpu.Device)) {
+	t.Helper()
 	for _, view := range Views(WebGPU(t)) {
 		t.Run(view.Name, func(t *testing.T) { f(t, view.Device) })
 	}
