@@ -220,10 +220,10 @@ func (p *page) ask(text string) bool {
 	if p.phase != ready || text == "" {
 		return false
 	}
-	sampling, err := sampling(p.recommended, p.temperature.Value(), p.seed.Value())
-	if err != nil {
+	sampling, mistake := sampling(p.recommended, p.temperature.Value(), p.seed.Value())
+	if mistake != "" {
 		p.toggleSide(true)
-		p.seedMistake(err.Error())
+		p.seedMistake(mistake)
 		p.seed.Focus()
 		return false
 	}

@@ -109,21 +109,21 @@ func TestHeartbeat(t *testing.T) {
 
 func TestSampling(t *testing.T) {
 	recommended := wire.Sampling{Temperature: 1, TopK: 5, TopP: 0.9, RepetitionPenalty: 1}
-	got, err := sampling(recommended, "0.35", " 42 ")
-	if err != nil || got.Temperature != 0.35 || got.TopK != 5 || got.Seed == nil || *got.Seed != 42 {
-		t.Errorf("got %+v, %v", got, err)
+	got, mistake := sampling(recommended, "0.35", " 42 ")
+	if mistake != "" || got.Temperature != 0.35 || got.TopK != 5 || got.Seed == nil || *got.Seed != 42 {
+		t.Errorf("got %+v, %v", got, mistake)
 	}
-	if got, err := sampling(recommended, "0", ""); err != nil || got.Temperature != 0 || got.Seed != nil {
-		t.Errorf("got %+v, %v; want greedy without a seed", got, err)
+	if got, mistake := sampling(recommended, "0", ""); mistake != "" || got.Temperature != 0 || got.Seed != nil {
+		t.Errorf("got %+v, %v; want greedy without a seed", got, mistake)
 	}
 	for _, seed := range []string{"-1", "1.5", "x", "9007199254740992", "99999999999999999999999"} {
-		if _, err := sampling(recommended, "1", seed); err == nil || err.Error() != textBadSeed {
-			t.Errorf("seed %q: %v", seed, err)
+		if _, mistake := sampling(recommended, "1", seed); mistake != textBadSeed {
+			t.Errorf("seed %q: %v", seed, mistake)
 		}
 	}
 	for _, temperature := range []string{"", "warm", "-1", "NaN"} {
-		if _, err := sampling(recommended, temperature, ""); err == nil || err.Error() != textBadTemperature {
-			t.Errorf("temperature %q: %v", temperature, err)
+		if _, mistake := sampling(recommended, temperature, ""); mistake != textBadTemperature {
+			t.Errorf("temperature %q: %v", temperature, mistake)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -10,21 +9,21 @@ import (
 )
 
 // sampling combines what the model recommends with what the user chose. seed is the text of the seed field: empty lets
-// the engine draw one.
-func sampling(recommended wire.Sampling, temperature, seed string) (wire.Sampling, error) {
-	s := recommended
+// the engine draw one. mistake is a sentence for the user, empty if there is none.
+func sampling(recommended wire.Sampling, temperature, seed string) (s wire.Sampling, mistake string) {
+	s = recommended
 	t, err := strconv.ParseFloat(temperature, 64)
 	if err != nil || math.IsNaN(t) || t < 0 {
-		return s, errors.New(textBadTemperature)
+		return s, textBadTemperature
 	}
 	s.Temperature = t
 	s.Seed = nil
 	if seed = strings.TrimSpace(seed); seed != "" {
 		n, err := strconv.ParseUint(seed, 10, 64)
 		if err != nil || n > wire.MaxSeed {
-			return s, errors.New(textBadSeed)
+			return s, textBadSeed
 		}
 		s.Seed = &n
 	}
-	return s, nil
+	return s, ""
 }

@@ -21,6 +21,7 @@ func main() {
 	defer p.guard()
 	p.prepare()
 	ebiten.SetVsyncEnabled(false)
+	//lint:ignore SA1019 what replaces it runs the game at 60 Hz for ever; this one sleeps between frames
 	ebiten.SetFPSMode(ebiten.FPSModeVsyncOffMinimum)
 	p.changed()
 	err := ebiten.RunGameWithOptions(p, &ebiten.RunGameOptions{InitUnfocused: true, ScreenTransparent: true})
@@ -138,6 +139,7 @@ func (p *panel) changed() {
 		defer p.mutex.Unlock()
 		if p.pace.Due(time.Now()) {
 			p.write()
+			//lint:ignore SA1019 goes with FPSModeVsyncOffMinimum
 			ebiten.ScheduleFrame()
 		}
 	})

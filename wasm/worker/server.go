@@ -65,7 +65,7 @@ func (s *server) receive(text string, open opener) {
 	}
 	switch r := request.(type) {
 	case wire.Ping:
-		s.emit(wire.Pong{N: r.N})
+		s.emit(wire.Pong(r))
 	case wire.Cancel:
 		s.cancel(func(id wire.ID) bool { return id == r.ID })
 	case wire.Reset:

@@ -40,11 +40,10 @@ type site struct {
 	*httptest.Server
 	root string
 
-	mutex    sync.Mutex
-	missing  map[string]bool
-	types    map[string]string // Content-Type by extension, in place of the right one
-	standIn  bool              // serve the stand-in worker
-	requests []string
+	mutex   sync.Mutex
+	missing map[string]bool
+	types   map[string]string // Content-Type by extension, in place of the right one
+	standIn bool              // serve the stand-in worker
 }
 
 func newSite(t *testing.T) *site {
@@ -72,7 +71,6 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	s.requests = append(s.requests, name)
 	file := filepath.Join(s.root, "web", filepath.FromSlash(name))
 	switch {
 	case name == "worker.js" && s.standIn:
