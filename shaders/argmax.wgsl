@@ -19,10 +19,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       best = id;
     }
   }
-  combine(lane, value, best);
+  let top = combine(value, best);
   if (lane == 0u) {
     let at = 2u * (row * params.chunks + group.x);
-    scratch[at] = best_value[0];
-    scratch[at + 1u] = best_id[0];
+    scratch[at] = top.value;
+    scratch[at + 1u] = top.id;
   }
 }

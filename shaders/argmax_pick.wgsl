@@ -16,8 +16,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       best = scratch[at + 1u];
     }
   }
-  combine(lane, value, best);
+  let top = combine(value, best);
   if (lane == 0u) {
-    out[row] = best_id[0];
+    out[row] = top.id;
   }
 }

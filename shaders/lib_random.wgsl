@@ -58,7 +58,7 @@ fn exp2_fixed(s: u32) -> u32 {
   return p;
 }
 
-// -ln(-ln(u)) for u uniform on (0, 1), of 64 random bits, in 2^-22.
+// -ln(-ln(u)) for u uniform on (0, 1), of 64 random bits, in 2^-24.
 fn gumbel(high: u32, low: u32) -> i32 {
   let whole = countLeadingZeros(high);
   let fill = select(low, 1u, low == 0u);
@@ -74,5 +74,5 @@ fn gumbel(high: u32, low: u32) -> i32 {
   let normal = countLeadingZeros(a);
   let below = 0u - (a << normal);
   let h = mul_high(below, neg_log2_ratio(below));
-  return 1537267 - 2907270 * (32 - i32(shift + normal)) + i32(mul_high(h, 2977044472u) >> 8u);
+  return 6149066 - 11629080 * (32 - i32(shift + normal)) + i32(mul_high(h, 2977044472u) >> 6u);
 }

@@ -3,7 +3,6 @@ package shaders
 import (
 	_ "embed"
 	"fmt"
-	"math"
 
 	"flint/gpu"
 	"flint/model/sample"
@@ -71,20 +70,21 @@ const SettingsWords = sample.SettingsWords
 const (
 	sampleHead   = 16
 	sampleResult = 8
-	sampleBins   = 1024
+	sampleBins   = 256
 )
 
 // Words of a row's head in the scratch of Sample, for kernels that need a row's probabilities after it.
 const (
 	SampledDistance = iota // last distance kept
 	SampledID              // last id kept at that distance
-	SampledLogSum          // log of the sum of exp(-distance/temperature) over the kept tokens, f32
+	SampledSumHigh         // sum of exp(-distance/temperature) over the kept tokens, in 2^-31
+	SampledSumLow
 	SampledChoice
 )
 
 func sampleRowWords(vocab int) int {
 	c := vocabChunks(vocab)
-	return sampleHead + sampleResult*c + 3*vocab + 3*sampleBins*c
+	return sampleHead + sampleResult*c + 4*vocab + 3*sampleBins*c
 }
 
 // SampleScratch is the number of words of the scratch of Sample.
@@ -93,7 +93,7 @@ func SampleScratch(rows, vocab int) int { return rows * sampleRowWords(vocab) }
 // Sample records the choice of a token for each row of logits; package sample defines it. Row j is row first+j of the
 // step: it stands at position state.position + first + j, predicts the token at the next one, and its penalty window
 // ends at its own. The settings may change between submissions of one list. Scratch keeps each row's distances,
-// threshold and log-sum for kernels that come after.
+// threshold and sum for kernels that come after.
 //
 //	choice [T] u32   logits [T, V] f32   tokens [S] u32   state, settings [16] u32 uniform   scratch [SampleScratch(T, V)] f32
 func Sample(r *gpu.Recorder, choice, logits, tokens, state, settings, scratch gpu.Tensor, first int) {
@@ -118,7 +118,7 @@ func Sample(r *gpu.Recorder, choice, logits, tokens, state, settings, scratch gp
 
 // sampleRow is one row of the scratch of Sample.
 type sampleRow struct {
-	head, results, distances, scores, bins []uint32
+	head, results, distances, ids, near, scores, bins []uint32
 }
 
 func sampleRowOf(c *gpu.Call, scratch []uint32, row int) sampleRow {
@@ -129,14 +129,14 @@ func sampleRowOf(c *gpu.Call, scratch []uint32, row int) sampleRow {
 		rest = rest[n:]
 		return part
 	}
-	s := sampleRow{head: cut(sampleHead), results: cut(sampleResult * chunks), distances: cut(vocab), scores: cut(vocab)}
-	cut(vocab) // the list
-	s.bins = rest
-	return s
+	return sampleRow{
+		head: cut(sampleHead), results: cut(sampleResult * chunks), distances: cut(vocab),
+		ids: cut(vocab), near: cut(vocab), scores: cut(vocab), bins: rest,
+	}
 }
 
-// ids calls f with the ids of a chunk.
-func (s sampleRow) ids(chunk int, f func(id int)) {
+// each calls f with the ids of a chunk.
+func (s sampleRow) each(chunk int, f func(id int)) {
 	for id := chunk * vocabChunk; id < min((chunk+1)*vocabChunk, len(s.distances)); id++ {
 		f(id)
 	}
@@ -162,7 +162,7 @@ func refSampleScan(c *gpu.Call) {
 		for chunk := range c.U(1) {
 			r := s.results[chunk*sampleResult:]
 			r[0], r[1] = 0, 0
-			s.ids(chunk, func(id int) {
+			s.each(chunk, func(id int) {
 				if k := s.distances[id]; k > r[0] {
 					r[0], r[1] = k, uint32(id)
 				}
@@ -186,35 +186,40 @@ func refSampleScore(c *gpu.Call) {
 			largest = max(largest, s.results[chunk*sampleResult])
 		}
 		for chunk := range c.U(1) {
-			value, best, sum := uint32(0), 0, 0.0
-			bins := make([]uint64, sampleBins)
-			counts := make([]uint32, sampleBins)
-			s.ids(chunk, func(id int) {
+			score := func(id int) uint32 {
+				lower := sample.Tempered(s.distances[id], settings.InverseTemp)
+				return uint32(sample.Noise(seed, position, uint32(id))-int32(lower)) ^ 1<<31
+			}
+			r := s.results[chunk*sampleResult:]
+			clear(r[2:6])
+			sum, bins := uint64(0), make([][]int, sampleBins)
+			s.each(chunk, func(id int) {
 				q := sample.Distance(largest, s.distances[id])
 				s.distances[id] = q
-				if q == sample.Excluded {
-					return
-				}
-				lower := sample.Tempered(q, settings.InverseTemp)
-				score := uint32(sample.Noise(seed, position, uint32(id))-int32(lower)) ^ 1<<31
-				if search {
-					s.scores[id] = score
-					bins[q>>20] += uint64(sample.Weight(q))
-					counts[q>>20]++
-				} else if q <= settings.MinP {
-					sum += math.Exp(-float64(lower) / sample.Nat)
-					if score > value {
-						value, best = score, id
+				switch {
+				case q == sample.Excluded:
+				case search:
+					bins[q>>24] = append(bins[q>>24], id)
+				case q <= settings.MinP:
+					sum += uint64(sample.Weight(sample.Tempered(q, settings.InverseTemp)))
+					if v := score(id); v > r[2] {
+						r[2], r[3] = v, uint32(id)
 					}
 				}
 			})
-			r := s.results[chunk*sampleResult:]
-			r[2], r[3], r[4] = value, uint32(best), math.Float32bits(float32(sum))
-			if search {
-				out := s.bins[chunk*3*sampleBins:]
-				for i, w := range bins {
-					out[i], out[sampleBins+i], out[2*sampleBins+i] = counts[i], uint32(w), uint32(w>>32)
+			r[4], r[5] = uint32(sum>>32), uint32(sum)
+			if !search {
+				continue
+			}
+			out, at := s.bins[chunk*3*sampleBins:], chunk*vocabChunk
+			for bin, ids := range bins {
+				weight := uint64(0)
+				for _, id := range ids {
+					s.ids[at], s.near[at], s.scores[at] = uint32(id), s.distances[id], score(id)
+					weight += uint64(sample.Weight(s.distances[id]))
+					at++
 				}
+				out[bin], out[sampleBins+bin], out[2*sampleBins+bin] = uint32(at-chunk*vocabChunk), uint32(weight), uint32(weight>>32)
 			}
 		}
 	}
@@ -225,37 +230,36 @@ func refSamplePick(c *gpu.Call) {
 	for row := range c.Grid.X {
 		s := sampleRowOf(c, scratch, row)
 		threshold := sample.Threshold{Distance: settings.MinP, ID: sample.AllIDs}
-		value, best, sum := uint32(0), uint32(0), 0.0
+		value, best, sum := uint32(0), uint32(0), uint64(0)
 		better := func(v, id uint32) {
 			if v > value || v == value && id < best {
 				value, best = v, id
 			}
 		}
-		if settings.Searches(c.U(0)) {
+		search := settings.Searches(c.U(0))
+		if search {
 			threshold = sample.Select(s.distances, settings)
-			for id, q := range s.distances {
-				if threshold.Keeps(q, uint32(id)) {
-					sum += math.Exp(-float64(sample.Tempered(q, settings.InverseTemp)) / sample.Nat)
-					better(s.scores[id], uint32(id))
-				}
-			}
-		} else {
-			for chunk := range c.U(1) {
-				r := s.results[chunk*sampleResult:]
-				if settings.Greedy {
-					better(r[0], r[1])
-					continue
-				}
-				better(r[2], r[3])
-				sum += float64(math.Float32frombits(r[4]))
-			}
 		}
-		logSum := 0.0
-		if sum > 0 {
-			logSum = math.Log(sum)
+		for chunk := range c.U(1) {
+			r := s.results[chunk*sampleResult:]
+			switch {
+			case settings.Greedy:
+				better(r[0], r[1])
+			case search:
+				start := chunk * vocabChunk
+				for i := start; i < start+int(s.bins[chunk*3*sampleBins+sampleBins-1]); i++ {
+					if threshold.Keeps(s.near[i], s.ids[i]) {
+						better(s.scores[i], s.ids[i])
+						sum += uint64(sample.Weight(sample.Tempered(s.near[i], settings.InverseTemp)))
+					}
+				}
+			default:
+				better(r[2], r[3])
+				sum += uint64(r[4])<<32 | uint64(r[5])
+			}
 		}
 		choice[row] = best
 		s.head[SampledDistance], s.head[SampledID] = threshold.Distance, threshold.ID
-		s.head[SampledLogSum], s.head[SampledChoice] = math.Float32bits(float32(logSum)), best
+		s.head[SampledSumHigh], s.head[SampledSumLow], s.head[SampledChoice] = uint32(sum>>32), uint32(sum), best
 	}
 }

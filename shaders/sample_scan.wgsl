@@ -46,10 +46,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       best = id;
     }
   }
-  combine(lane, value, best);
+  let top = combine(value, best);
   if (lane == 0u) {
     let result = result_at(row, group.x);
-    scratch[result] = best_value[0];
-    scratch[result + 1u] = best_id[0];
+    scratch[result] = top.value;
+    scratch[result + 1u] = top.id;
   }
 }

@@ -57,10 +57,10 @@ func (s sampler) run(first int) []uint32 {
 	return s.h.U32(s.choice)
 }
 
-// head returns a row's threshold and log-sum.
-func (s sampler) head(row int) (sample.Threshold, float64) {
-	words := s.h.U32(s.scratch)[row*s.scratch.Len()/s.choice.Len():]
-	return sample.Threshold{Distance: words[SampledDistance], ID: words[SampledID]}, float64(math.Float32frombits(words[SampledLogSum]))
+// head returns a row's threshold and sum.
+func (s sampler) head(row int) (sample.Threshold, uint64) {
+	words := s.h.U32(s.scratch.Rows(row*s.scratch.Len()/s.choice.Len(), sampleHead))
+	return sample.Threshold{Distance: words[SampledDistance], ID: words[SampledID]}, uint64(words[SampledSumHigh])<<32 | uint64(words[SampledSumLow])
 }
 
 func randomText(h *gputest.Harness, n, vocab int) []uint32 {
@@ -71,7 +71,7 @@ func randomText(h *gputest.Harness, n, vocab int) []uint32 {
 	return text
 }
 
-// check compares choices, thresholds and log-sums with the definition.
+// check compares choices, thresholds and sums with the definition.
 func (s sampler) check(t *testing.T, c SamplingConfig, st State, logits []float32, text []uint32, first int) {
 	t.Helper()
 	rows := s.choice.Len()
@@ -86,21 +86,30 @@ func (s sampler) check(t *testing.T, c SamplingConfig, st State, logits []float3
 		if c.Settings().Greedy {
 			continue
 		}
-		threshold, logSum := s.head(row)
-		if threshold != want.Threshold {
-			t.Fatalf("row %d: threshold %v, want %v", row, threshold, want.Threshold)
+		threshold, sum := s.head(row)
+		if exact := want.Sum(); sum != exact {
+			t.Fatalf("row %d: sum %d, want %d", row, sum, exact)
 		}
-		if exact := want.LogSum(); !math.IsInf(exact, 0) && math.Abs(logSum-exact) > 2e-5 {
-			t.Fatalf("row %d: log-sum %v, want %v", row, logSum, exact)
+		for token, q := range want.Distance {
+			if threshold.Keeps(q, uint32(token)) != want.Threshold.Keeps(q, uint32(token)) {
+				t.Fatalf("row %d: threshold %v, want %v: they differ over token %d", row, threshold, want.Threshold, token)
+			}
 		}
 	}
+}
+
+// onDevices runs f on the software driver and on the adapter. The sampling kernels are built one way whatever the
+// device's features, so gputest's views would run the same pipeline several times.
+func onDevices(t *testing.T, f func(t *testing.T, d *gpu.Device)) {
+	t.Run("software", func(t *testing.T) { f(t, gpu.OpenSoftware(gpu.Options{})) })
+	t.Run("webgpu", func(t *testing.T) { f(t, gputest.WebGPU(t)) })
 }
 
 func TestSample(t *testing.T) {
 	for _, size := range []struct{ rows, vocab int }{{1, 5}, {2, 97}, {8, 512}, {2, 8192}, {1, 130560}, {8, 20000}} {
 		for _, c := range samplings {
 			t.Run(fmt.Sprintf("%s_%dx%d", c.name, size.rows, size.vocab), func(t *testing.T) {
-				gputest.Run(t, func(t *testing.T, d *gpu.Device) {
+				onDevices(t, func(t *testing.T, d *gpu.Device) {
 					h := gputest.New(t, d, c.name)
 					logits := h.Normal(size.rows*size.vocab, 3)
 					text := randomText(h, 64+TokenSlack, size.vocab)
@@ -151,7 +160,7 @@ func TestSampleEdges(t *testing.T) {
 	} {
 		t.Run(in.name, func(t *testing.T) {
 			logits := fill(9000, in.logit)
-			gputest.Run(t, func(t *testing.T, d *gpu.Device) {
+			onDevices(t, func(t *testing.T, d *gpu.Device) {
 				for i, c := range configs {
 					t.Run(fmt.Sprint(i), func(t *testing.T) {
 						h := gputest.New(t, d, in.name)
@@ -168,7 +177,7 @@ func TestSampleEdges(t *testing.T) {
 // One row is the same alone and among others: noise and penalty follow the absolute position alone.
 func TestSampleRowAlone(t *testing.T) {
 	c := samplings[len(samplings)-1].config
-	gputest.Run(t, func(t *testing.T, d *gpu.Device) {
+	onDevices(t, func(t *testing.T, d *gpu.Device) {
 		h := gputest.New(t, d, t.Name())
 		const rows, vocab = 8, 3000
 		logits, text := h.Normal(rows*vocab, 2), randomText(h, 40, vocab)
@@ -187,7 +196,7 @@ func TestSampleRowAlone(t *testing.T) {
 
 // Settings change between submissions of one list.
 func TestSampleSettingsWithoutRecording(t *testing.T) {
-	gputest.Run(t, func(t *testing.T, d *gpu.Device) {
+	onDevices(t, func(t *testing.T, d *gpu.Device) {
 		h := gputest.New(t, d, t.Name())
 		logits, text := h.Normal(5000, 2), randomText(h, 20, 5000)
 		st := State{Position: 11, Seed: 8}
@@ -226,7 +235,8 @@ func wordBytes(words []uint32) []byte {
 	return out
 }
 
-// The kernel draws from the distribution that the definition names: 2,048 rows at as many positions.
+// The kernel draws from the distribution that the definition names: 2,048 rows at as many positions. The
+// software driver alone: TestSample shows that the adapter's choices are the same ones.
 func TestSampleDistribution(t *testing.T) {
 	const rows, vocab = 2048, 9
 	row := []float32{1.5, 0.3, -0.7, 2.1, 0.3, -2.5, 1.1, 0.9, -0.1}
@@ -251,27 +261,25 @@ func TestSampleDistribution(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := sample.Warp(row, text[:1], c.config.Settings()).Probabilities()
-			gputest.Run(t, func(t *testing.T, d *gpu.Device) {
-				h := gputest.New(t, d, c.name)
-				counts := make([]float64, vocab)
-				for _, id := range newSampler(h, c.config, State{Seed: 77}, logits, text, rows).run(0) {
-					counts[id]++
+			h := gputest.New(t, gpu.OpenSoftware(gpu.Options{}), c.name)
+			counts := make([]float64, vocab)
+			for _, id := range newSampler(h, c.config, State{Seed: 77}, logits, text, rows).run(0) {
+				counts[id]++
+			}
+			chi, freedom := 0.0, -1.0
+			for id, n := range counts {
+				if p[id] == 0 && n > 0 {
+					t.Fatalf("token %d was drawn, but is not kept", id)
 				}
-				chi, freedom := 0.0, -1.0
-				for id, n := range counts {
-					if p[id] == 0 && n > 0 {
-						t.Fatalf("token %d was drawn, but is not kept", id)
-					}
-					if p[id] > 0 {
-						freedom++
-						chi += (n - p[id]*rows) * (n - p[id]*rows) / (p[id] * rows)
-					}
+				if p[id] > 0 {
+					freedom++
+					chi += (n - p[id]*rows) * (n - p[id]*rows) / (p[id] * rows)
 				}
-				// Passed by 1 run in 10,000 of a true hypothesis (Wilson and Hilferty); the seed is fixed.
-				if limit := freedom * math.Pow(1-2/(9*freedom)+3.719*math.Sqrt(2/(9*freedom)), 3); chi > limit {
-					t.Fatalf("chi-square %.1f, want at most %.1f: %v of %.4f", chi, limit, counts, p)
-				}
-			})
+			}
+			// Passed by 1 run in 10,000 of a true hypothesis (Wilson and Hilferty); the seed is fixed.
+			if limit := freedom * math.Pow(1-2/(9*freedom)+3.719*math.Sqrt(2/(9*freedom)), 3); chi > limit {
+				t.Fatalf("chi-square %.1f, want at most %.1f: %v of %.4f", chi, limit, counts, p)
+			}
 		})
 	}
 }
@@ -294,6 +302,39 @@ func TestSampleRefuses(t *testing.T) {
 		record(r)
 		if r.Err() == nil {
 			t.Errorf("%s: recorded", name)
+		}
+	}
+}
+
+// BenchmarkSample reports the GPU time of each kernel for one row and eight.
+func BenchmarkSample(b *testing.B) {
+	d := gputest.WebGPU(b)
+	if !d.Features.Timestamps {
+		b.Skip("no timestamp queries on this adapter, skipped")
+	}
+	const vocab = 130560
+	for _, rows := range []int{1, 8} {
+		for _, c := range samplings {
+			b.Run(fmt.Sprintf("%s_%dx%d", c.name, rows, vocab), func(b *testing.B) {
+				h := gputest.New(b, d, c.name)
+				s := newSampler(h, c.config, State{Position: 70, Seed: 1}, h.Normal(rows*vocab, 3), randomText(h, 100, vocab), rows)
+				r := d.NewRecorder("sample")
+				Sample(r, s.choice, s.logits, s.tokens, s.state, s.settings, s.scratch, 0)
+				list, err := r.Finish(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer list.Release()
+				for b.Loop() {
+					times, err := list.Profile(b.Context(), 20)
+					if err != nil {
+						b.Fatal(err)
+					}
+					for _, k := range times {
+						b.ReportMetric(float64(k.Time.Nanoseconds())/1e3, "µs-"+k.Label)
+					}
+				}
+			})
 		}
 	}
 }

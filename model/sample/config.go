@@ -70,26 +70,29 @@ type Settings struct {
 	TopK        uint32  // 0: off
 	TopP        uint32  // of One; One: off
 	MinP        uint32  // largest distance kept; Farthest: off
-	InverseTemp uint32  // 1/temperature in units of 1/Nat
+	InverseTemp uint32  // 1/temperature, of Unity
 	Penalty     float32 // multiplies logits that are not positive
 	InvPenalty  float32 // multiplies positive ones: a product rounds alike everywhere, a quotient need not
 	Window      uint32  // 0: off
 }
 
-// One is the whole of a top-p share.
-const One = 1 << 24
+// One is the whole of a top-p share, Unity the temperature that changes nothing.
+const (
+	One   = 1 << 24
+	Unity = 1 << 22
+)
 
 // Settings converts; the Config must be valid.
 func (c Config) Settings() Settings {
 	s := Settings{
-		TopK: uint32(c.TopK), TopP: uint32(math.RoundToEven(float64(c.TopP) * One)), MinP: Farthest, InverseTemp: Nat,
+		TopK: uint32(c.TopK), TopP: uint32(math.RoundToEven(float64(c.TopP) * One)), MinP: Farthest, InverseTemp: Unity,
 		Penalty: c.RepetitionPenalty, InvPenalty: 1 / c.RepetitionPenalty, Window: uint32(c.PenaltyWindow),
 	}
 	if c.MinP > 0 {
 		s.MinP = uint32(min(-math.Log(float64(c.MinP))*Nat, Farthest))
 	}
 	if c.Temperature > 0 {
-		s.InverseTemp = uint32(math.RoundToEven(Nat / float64(c.Temperature)))
+		s.InverseTemp = uint32(math.RoundToEven(Unity / float64(c.Temperature)))
 	}
 	if c.RepetitionPenalty == 1 {
 		s.Window = 0

@@ -49,12 +49,12 @@ func Gumbel(high, low uint32) int32 {
 	normal := bits.LeadingZeros32(a)
 	below := -(a << normal) // 1 - v' for the mantissa 2(1-v')
 	h := mulHigh(below, negLog2Ratio(below))
-	return negLnLn2 - ln2*int32(32-shift-normal) + int32(mulHigh(h, ln2Fraction)>>8)
+	return negLnLn2 - ln2*int32(32-shift-normal) + int32(mulHigh(h, ln2Fraction)>>6)
 }
 
 const (
-	negLnLn2    = 1537267    // -ln(ln 2), in 1/Nat
-	ln2         = 2907270    // in 1/Nat
+	negLnLn2    = 6149066    // -ln(ln 2), in 1/Nat
+	ln2         = 11629080   // in 1/Nat
 	ln2Fraction = 2977044472 // in 2^-32
 )
 

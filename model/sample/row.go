@@ -1,16 +1,16 @@
 package sample
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
 )
 
-// Distances below the row's largest logit, and noise, are counted in 1/Nat: 2.4e-7, as fine as float32 logits between
-// 2 and 4.
+// Distances below the row's largest logit, and noise, are counted in 1/Nat: 6e-8, as fine as float32 logits below 1.
 const (
-	Nat      = 1 << 22
-	Farthest = 1<<30 - 1      // 256 nats; what lies further counts as this far
+	Nat      = 1 << 24
+	Farthest = 0xffffff00     // just below 256 nats, and a float32; what lies further counts as this far
 	Excluded = math.MaxUint32 // the distance of -Inf and NaN, which are never chosen
 )
 
@@ -56,20 +56,20 @@ func Distance(largest, key uint32) uint32 {
 	if key == 0 {
 		return Excluded
 	}
-	return min(uint32(min((KeyValue(largest)-KeyValue(key))*Nat, 1<<30)), Farthest) // Farthest itself is no float32
+	return uint32(min((KeyValue(largest)-KeyValue(key))*Nat, Farthest))
 }
 
 // Weight is exp(-distance), before temperature, in units of 2^-31.
 func Weight(distance uint32) uint32 {
 	const log2e = 3098164009 // in 2^-31
 	h, l := bits.Mul32(distance, log2e)
-	whole, fraction := h>>21, h<<11|l>>21
+	whole, fraction := h>>23, h<<9|l>>23
 	return exp2(^fraction) >> whole
 }
 
-// Tempered is distance / temperature, at most half of Farthest: e^-128 is as good as never.
+// Tempered is distance / temperature, at most 64 nats: e^-64 is as good as never.
 func Tempered(distance, inverse uint32) uint32 {
-	return uint32(min(uint64(distance)*uint64(inverse)>>22, Farthest/2))
+	return uint32(min(uint64(distance)*uint64(inverse)/Unity, 64*Nat))
 }
 
 // Threshold is the last token kept: those nearer to the largest are, and at its own distance the ids up to its own.
@@ -134,7 +134,7 @@ func Select(distance []uint32, s Settings) Threshold {
 			order = append(order, uint32(id))
 		}
 	}
-	slices.SortStableFunc(order, func(a, b uint32) int { return int(distance[a]) - int(distance[b]) })
+	slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(distance[a], distance[b]) })
 	if s.TopK > 0 && int(s.TopK) < len(order) {
 		order = order[:s.TopK]
 	}
