@@ -135,7 +135,7 @@ func Attention(r *gpu.Recorder, out, q, cacheK, cacheV, scratch, state gpu.Tenso
 	}
 	prelude := libState + libKVVisible + fmt.Sprintf("const HEAD_DIM = %du;\nconst QUERIES = %du;\n", dh, plan.queries)
 	variant := gpu.Variant{Name: fmt.Sprintf("%v.dh%d.q%d", cacheK.DType, dh, plan.queries), Prelude: prelude + libKV(cacheK.DType)}
-	params := gpu.Params(t, h, kv, p, cfg.Causal, cfg.Window, cfg.VisibleExtra, plan.chunks, cfg.Sinks != nil, cfg.Scale)
+	params := gpu.Params(t, h, kv, p, cfg.Causal, cfg.Window, cfg.VisibleExtra, plan.chunks, cfg.Sinks != nil, cfg.Scale, dh/4, plan.lanes)
 	r.Dispatch(plan.kernel, variant, plan.grid, params, out, scratch, q, cacheK, cacheV, sinks, state)
 	if plan.chunks > 1 {
 		const threads = 64
@@ -150,6 +150,7 @@ type attentionPlan struct {
 	grid    gpu.Grid
 	chunks  int // partial results a row and head; 1: they are the output
 	queries int // (row, head) pairs that share a workgroup of the attention kernel; 1 for the others
+	lanes   int // LANES of the kernel
 }
 
 func planAttention(f gpu.Features, t, h, kv, dh, p int, cfg AttentionConfig) attentionPlan {
@@ -165,18 +166,17 @@ func planAttention(f gpu.Features, t, h, kv, dh, p int, cfg AttentionConfig) att
 	}
 	switch {
 	case f.Serial:
-		const rows = 8 // of a workgroup
-		return attentionPlan{attentionSerial, gpu.Grid{X: (t + rows - 1) / rows, Y: h, Z: chunks}, chunks, 1}
+		return attentionPlan{attentionSerial, gpu.Grid{X: t, Y: h, Z: chunks}, chunks, 1, 8}
 	case !few:
 		const rows = 64
-		return attentionPlan{attentionPrefill, gpu.Grid{X: (t + rows - 1) / rows, Y: h, Z: 1}, 1, 1}
+		return attentionPlan{attentionPrefill, gpu.Grid{X: (t + rows - 1) / rows, Y: h, Z: 1}, 1, 1, 0}
 	}
 	pairs := t * h / kv
 	queries := 1
 	for 2*queries <= min(8, 4*AttentionChunk/dh) && queries < pairs { // their vec4s fill one workgroup's tile at most
 		queries *= 2
 	}
-	return attentionPlan{attention, gpu.Grid{X: chunks, Y: kv * ((pairs + queries - 1) / queries), Z: 1}, chunks, queries}
+	return attentionPlan{attention, gpu.Grid{X: chunks, Y: kv * ((pairs + queries - 1) / queries), Z: 1}, chunks, queries, 16}
 }
 
 // attentionCall is what the references read from a dispatch.

@@ -1,6 +1,6 @@
 // A few rows (decoding): one workgroup a chunk of 256 keys, a key/value head and up to QUERIES of the (row, query head)
 // pairs that read it, so that each key and value is loaded once for all of them. One thread a key computes the scores,
-// 32 threads a query the softmax, and SPLITS shares of the keys with one thread a column the weighted values. What a
+// 16 threads a query the softmax, and SPLITS shares of the keys with one thread a column the weighted values. What a
 // query computes, and in which order, is the same for any QUERIES and any neighbours.
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;      // [T, H, Dh]
@@ -12,7 +12,7 @@
 @group(0) @binding(7) var<uniform> state: State;
 
 const SPLITS = CHUNK / COLUMNS;
-const LANES = 32u;
+const LANES = 16u;
 const HIDDEN = -1.0;  // the weight of a key that is not seen
 
 var<workgroup> tile: array<vec4<f32>, CHUNK>;         // first the queries, then the shares of one query's values
@@ -46,7 +46,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var dots: array<vec4<f32>, QUERIES>;
   if (key >= first && key < end) {
     let at = (key * params.kv_heads + kv_head) * COLUMNS;
-    for (var c = 0u; c < COLUMNS; c++) {
+    for (var c = 0u; c < params.columns; c++) {
       let k = unpack(cache_k[at + c]);
       for (var n = 0u; n < QUERIES; n++) {
         dots[n] = fma(tile[n * COLUMNS + c], k, dots[n]);
@@ -60,24 +60,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   workgroupBarrier();
 
-  // Softmax. Every lane of a query adds up all lanes' shares itself, in their order: one barrier instead of five.
+  // Softmax. Every lane of a query adds up all lanes' shares itself, in their order: one barrier instead of four.
   let query_lanes = thread / LANES * LANES;
-  let query_scores = thread / LANES * CHUNK + thread % LANES;
+  let query_scores = thread / LANES * CHUNK;
+  let lane_first = (first - base) / LANES * LANES + thread % LANES;
   let working = thread / LANES < QUERIES;
   var peak = NONE;
   if (working) {
-    for (var i = 0u; i < CHUNK; i += LANES) {
+    for (var i = lane_first; i < end - base; i += LANES) {
       peak = max(peak, scores[query_scores + i]);
     }
   }
   peaks[thread] = peak;
   workgroupBarrier();
-  for (var i = 0u; i < LANES; i++) {
+  for (var i = 0u; i < params.lanes; i++) {
     peak = max(peak, peaks[query_lanes + i]);
   }
   var sum = 0.0;
   if (working) {
-    for (var i = 0u; i < CHUNK; i += LANES) {
+    for (var i = lane_first; i < end - base; i += LANES) {
       let score = scores[query_scores + i];
       var weight = HIDDEN;
       if (score != NONE) {
@@ -90,7 +91,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   sums[thread] = sum;
   workgroupBarrier();
   if (working && thread == query_lanes) {
-    for (var i = 1u; i < LANES; i++) {
+    for (var i = 1u; i < params.lanes; i++) {
       sum += sums[thread + i];
     }
     stats[thread / LANES] = vec2<f32>(peak, sum);
@@ -120,7 +121,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let query = first_query + n;
     if (query <= last_query && thread < COLUMNS) {
       var value = tile[thread];
-      for (var s = 1u; s < SPLITS; s++) {
+      for (var s = 1u; s < CHUNK / params.columns; s++) {
         value += tile[s * COLUMNS + thread];
       }
       let head = kv_head * per_kv + query % per_kv;

@@ -47,26 +47,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var peak = NONE;  // of team_row
   var sum = 0.0;    // of this thread's keys of team_row
   for (var base = first / KEYS * KEYS; base < end; base += KEYS) {
-    var dots: array<vec4<f32>, MY_ROWS * MY_KEYS>;
-    for (var slice = 0u; slice < COLUMNS; slice += SLICE) {
+    var dots = array<vec4<f32>, MY_ROWS * MY_KEYS>();
+    for (var slice = 0u; slice < params.columns; slice += SLICE) {
       let c = slice + thread % SLICE;
       let row = min(first_row + thread / SLICE, last_row);
       workgroupBarrier();
-      // Outside the head both are zero; outside the visible keys there is only some key that is seen.
-      queries[thread] = vec4<f32>();
+      // Past the last row and outside the visible keys there is only some row or key that counts: its scores are
+      // dropped, and nothing stale is read.
       if (c < COLUMNS) {
         queries[thread] = q[(row * params.heads + head) * COLUMNS + c] * params.scale;
       }
       if (thread < KEYS * SLICE) {
         let key = clamp(base + thread / SLICE, first, end - 1u);
-        let to = thread / SLICE * KEY_STRIDE + thread % SLICE;
-        keys[to] = vec4<f32>();
+        let into = thread / SLICE * KEY_STRIDE + thread % SLICE;
         if (c < COLUMNS) {
-          keys[to] = unpack(cache_k[(key * params.kv_heads + kv_head) * COLUMNS + c]);
+          keys[into] = unpack(cache_k[(key * params.kv_heads + kv_head) * COLUMNS + c]);
         }
       }
       workgroupBarrier();
-      for (var j = 0u; j < SLICE; j++) {
+      for (var j = 0u; j < min(SLICE, params.columns - slice); j++) {
         var k: array<vec4<f32>, MY_KEYS>;
         for (var n = 0u; n < MY_KEYS; n++) {
           k[n] = keys[(my_column + n * SIDE) * KEY_STRIDE + j];
@@ -121,8 +120,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         values[m * WIDE + w] *= keep;
       }
     }
-    for (var i = 0u; i < KEYS; i++) {
-      let key = clamp(base + i, first, end - 1u);
+    for (var key = max(base, first); key < min(base + KEYS, end); key++) {
+      let i = key - base;
       for (var w = 0u; w < WIDE; w++) {
         let c = min(my_column + w * SIDE, COLUMNS - 1u);
         let v = unpack(cache_v[(key * params.kv_heads + kv_head) * COLUMNS + c]);

@@ -1,5 +1,5 @@
-// CPU rasterisers: one thread a row, head and span of keys, with a running softmax over four keys at a time. The rows
-// of a workgroup walk the same keys, so the loads are uniform and a rasteriser makes them once for all its lanes.
+// CPU rasterisers: one workgroup a row, head and span of keys, as narrow as a rasteriser's vector. Each lane keeps a
+// running softmax over its own blocks of four keys; there is one barrier, before the lanes merge.
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;      // [T, H, Dh]
 @group(0) @binding(2) var<storage, read_write> scratch: array<vec4<f32>>;  // [T, H, chunks] of Dh values, then peak and sum
@@ -9,46 +9,37 @@
 @group(0) @binding(6) var<storage, read> sinks: array<f32>;                // [H], if params.sinks
 @group(0) @binding(7) var<uniform> state: State;
 
-const ROWS = 8u;
+const LANES = 8u;
+const BLOCK = vec4<u32>(0u, 1u, 2u, 3u);
 
-@compute @workgroup_size(ROWS)
+var<workgroup> values: array<vec4<f32>, LANES * COLUMNS>;
+var<workgroup> stats: array<vec2<f32>, LANES>;  // peak and sum
+
+@compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let first_row = group.x * ROWS;
-  let row = first_row + lane;
-  if (row >= params.rows) {
-    return;
-  }
+  let row = group.x;
   let head = group.y;
   let at = row * params.heads + head;
   let kv_head = head / (params.heads / params.kv_heads);
-
-  // The keys of the whole workgroup, and this row's own among them.
   let base = (first_chunk() + group.z) * CHUNK;
-  let bound = select(base + CHUNK, params.positions, params.chunks == 1u);
-  let group_first = max(visible_first(first_row), base);
-  let group_end = min(visible_end(min(first_row + ROWS, params.rows) - 1u), bound);
-  if (group_first >= group_end && params.chunks > 1u) {
+  let first = max(visible_first(row), base);
+  let end = select(min(visible_end(row), base + CHUNK), visible_end(row), params.chunks == 1u);
+  if (first >= end && params.chunks > 1u) {
     return;
   }
-  let first = max(visible_first(row), base);
-  let end = min(visible_end(row), bound);
 
-  var query: array<vec4<f32>, COLUMNS>;
-  var value: array<vec4<f32>, COLUMNS>;
-  for (var c = 0u; c < COLUMNS; c++) {
-    query[c] = q[at * COLUMNS + c] * params.scale;
+  for (var c = 0u; c < params.columns; c++) {
+    values[lane * COLUMNS + c] = vec4<f32>();
   }
   var peak = NONE;
   var sum = 0.0;
-  // Blocks of four lie at multiples of four, whatever the workgroup sees, and keys outside are replaced by one inside:
-  // a row's bits do not depend on the others.
-  for (var key = group_first & ~3u; key < group_end; key += 4u) {
-    let keys = key + vec4<u32>(0u, 1u, 2u, 3u);
-    let load = (clamp(keys, vec4<u32>(group_first), vec4<u32>(group_end - 1u)) * params.kv_heads + kv_head) * COLUMNS;
+  for (var block = first / (4u * LANES) * (4u * LANES); block < end; block += 4u * LANES) {
+    let keys = block + 4u * lane + BLOCK;
     let sees = (keys >= vec4<u32>(first)) & (keys < vec4<u32>(end));
+    let load = (clamp(keys, vec4<u32>(first), vec4<u32>(end - 1u)) * params.kv_heads + kv_head) * COLUMNS;
     var s = vec4<f32>();
-    for (var c = 0u; c < COLUMNS; c++) {
-      let a = query[c];
+    for (var c = 0u; c < params.columns; c++) {
+      let a = q[at * COLUMNS + c] * params.scale;
       let k0 = unpack(cache_k[load.x + c]);
       let k1 = unpack(cache_k[load.y + c]);
       let k2 = unpack(cache_k[load.z + c]);
@@ -64,26 +55,38 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let w = select(vec4<f32>(), exp(s - top), sees);
     peak = top;
     sum = fma(sum, keep, (w.x + w.y) + (w.z + w.w));
-    for (var c = 0u; c < COLUMNS; c++) {
-      // Another row's NaN or infinity must not come in by way of a weight of 0.
-      let v0 = select(vec4<f32>(), unpack(cache_v[load.x + c]), sees.x);
-      let v1 = select(vec4<f32>(), unpack(cache_v[load.y + c]), sees.y);
-      let v2 = select(vec4<f32>(), unpack(cache_v[load.z + c]), sees.z);
-      let v3 = select(vec4<f32>(), unpack(cache_v[load.w + c]), sees.w);
-      let kept = value[c] * keep;
-      value[c] = fma(vec4<f32>(w.w), v3, fma(vec4<f32>(w.z), v2, fma(vec4<f32>(w.y), v1, fma(vec4<f32>(w.x), v0, kept))));
+    for (var c = 0u; c < params.columns; c++) {
+      var v = values[lane * COLUMNS + c] * keep;
+      v = fma(vec4<f32>(w.x), unpack(cache_v[load.x + c]), v);
+      v = fma(vec4<f32>(w.y), unpack(cache_v[load.y + c]), v);
+      v = fma(vec4<f32>(w.z), unpack(cache_v[load.z + c]), v);
+      v = fma(vec4<f32>(w.w), unpack(cache_v[load.w + c]), v);
+      values[lane * COLUMNS + c] = v;
     }
   }
+  stats[lane] = vec2<f32>(peak, sum);
+  workgroupBarrier();
 
-  if (params.chunks == 1u) {
-    for (var c = 0u; c < COLUMNS; c++) {
-      out[at * COLUMNS + c] = finish(value[c], peak, sum, sink_of(head));
-    }
-    return;
+  for (var l = 0u; l < params.lanes; l++) {
+    peak = max(peak, stats[l].x);
+  }
+  sum = 0.0;
+  for (var l = 0u; l < params.lanes; l++) {
+    sum = fma(stats[l].y, decay(stats[l].x, peak), sum);
   }
   let partial = (at * params.chunks + group.z) * (COLUMNS + 1u);
-  for (var c = 0u; c < COLUMNS; c++) {
-    scratch[partial + c] = value[c];
+  for (var c = lane; c < params.columns; c += LANES) {
+    var v = vec4<f32>();
+    for (var l = 0u; l < params.lanes; l++) {
+      v = fma(values[l * COLUMNS + c], vec4<f32>(decay(stats[l].x, peak)), v);
+    }
+    if (params.chunks == 1u) {
+      out[at * COLUMNS + c] = finish(v, peak, sum, sink_of(head));
+    } else {
+      scratch[partial + c] = v;
+    }
   }
-  scratch[partial + COLUMNS] = vec4<f32>(peak, sum, 0.0, 0.0);
+  if (params.chunks > 1u && lane == 0u) {
+    scratch[partial + COLUMNS] = vec4<f32>(peak, sum, 0.0, 0.0);
+  }
 }

@@ -10,6 +10,9 @@ struct Params {
   chunks: u32,     // partial results a row and head; 1: it is the output
   sinks: u32,
   scale: f32,
+  // COLUMNS and LANES again, to bound loops by: unrolled ones take a CPU rasteriser seconds to compile.
+  columns: u32,
+  lanes: u32,
 }
 
 // Partial results cover keys at multiples of CHUNK, whatever the row or the number of keys: so a row's bits depend on
