@@ -22,7 +22,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -262,17 +261,11 @@ func compile(source, text string) (p *program, err error) {
 	return p, nil
 }
 
-var reasoningKeys = regexp.MustCompile(`(?:\.|\[['"])(reasoning_content|thinking|reasoning)\b`)
-
 // thinkingKey returns the key under which a template reads a message's reasoning. Templates agree on the idea and not on
 // the name; reasoning_content is the commonest.
 func thinkingKey(template string) string {
-	found := map[string]bool{}
-	for _, m := range reasoningKeys.FindAllStringSubmatch(template, -1) {
-		found[m[1]] = true
-	}
 	for _, key := range []string{"reasoning_content", "thinking", "reasoning"} {
-		if found[key] {
+		if readsKey(template, key) {
 			return key
 		}
 	}

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -95,8 +94,8 @@ func (w *rewriter) next() error {
 	case '#':
 		return w.comment(line)
 	case '%':
-		if m := rawBegin.FindStringSubmatch(w.src[w.pos:]); m != nil {
-			return w.raw(line, m)
+		if n, sign := rawBegin(w.src[w.pos:]); n > 0 {
+			return w.raw(line, n, sign)
 		}
 		return w.tag(line, "%}")
 	}
@@ -162,28 +161,18 @@ func (w *rewriter) comment(line int) error {
 	return nil
 }
 
-var (
-	rawBegin = regexp.MustCompile(`^\s*raw\s*(-?)%\}`)
-	rawEnd   = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%\}`)
-)
-
-func (w *rewriter) raw(line int, begin []string) error {
-	w.advance(w.pos + len(begin[0]))
-	if begin[1] == "-" {
+// raw copies a block whose tags are text; its opening tag has length more bytes and ends with sign.
+func (w *rewriter) raw(line, length int, sign byte) error {
+	w.advance(w.pos + length)
+	if sign == '-' {
 		w.close(w.pos, '-', true)
 	}
-	m := rawEnd.FindStringSubmatchIndex(w.src[w.pos:])
-	if m == nil {
+	begin, end, before, after := rawEnd(w.src[w.pos:])
+	if begin < 0 {
 		return w.fail(line, "the raw block that begins here does not end")
 	}
-	sign := func(i int) byte {
-		if m[i] < m[i+1] {
-			return w.src[w.pos+m[i]]
-		}
-		return 0
-	}
-	w.text(w.line, stripBefore(w.src[w.pos:w.pos+m[0]], sign(2), true, false))
-	w.close(w.pos+m[1], sign(4), true)
+	w.text(w.line, stripBefore(w.src[w.pos:w.pos+begin], before, true, false))
+	w.close(w.pos+end, after, true)
 	return nil
 }
 
@@ -205,37 +194,30 @@ func (w *rewriter) tag(line int, closer string) error {
 	return w.statement(line, content)
 }
 
-var (
-	word      = regexp.MustCompile(`^[A-Za-z_]*`)
-	setTarget = regexp.MustCompile(`^set\s+[A-Za-z_][A-Za-z0-9_]*(\s*\.\s*[A-Za-z_][A-Za-z0-9_]*)?\s*(=|$)`)
-	macroHead = regexp.MustCompile(`^macro\s+[A-Za-z_][A-Za-z0-9_]*\s*\(([^(|]*)\)$`)
-)
-
 func (w *rewriter) statement(line int, content string) error {
 	at := fmt.Sprintf("{{%sat(%d)}}", reserved, line)
-	keyword := word.FindString(content)
-	switch keyword {
+	switch keyword(content) {
 	case "else", "endif", "endfor", "endset", "endmacro", "endcall", "endfilter", "endgeneration":
 		at = ""
 	case "elif":
 		content = fmt.Sprintf("elif %sat(%d) or (%s)", reserved, line, content[len("elif"):])
 		at = ""
 	case "set":
-		m := setTarget.FindStringIndex(content)
-		if m == nil {
+		target := setTarget(content)
+		if target == 0 {
 			return w.fail(line, "expected set name = value, set name.key = value or set name, found %.80q", content)
 		}
-		if m[1] < len(content) || strings.HasSuffix(content, "=") {
-			content = fmt.Sprintf("%s %skeep(%s)", content[:m[1]], reserved, content[m[1]:])
+		if target < len(content) || strings.HasSuffix(content, "=") {
+			content = fmt.Sprintf("%s %skeep(%s)", content[:target], reserved, content[target:])
 		}
 	case "macro":
 		// Defaults are evaluated outside any tag, so nothing in them would count as a step, and the library splits the list
 		// at every comma.
-		m := macroHead.FindStringSubmatch(content)
-		if m == nil {
+		params, ok := macroParameters(content)
+		if !ok {
 			return w.fail(line, "expected macro name(parameters) with plain values as defaults, found %.80q", content)
 		}
-		if err := checkDefaults(m[1]); err != nil {
+		if err := checkDefaults(params); err != nil {
 			return w.fail(line, "%v", err)
 		}
 	}
@@ -366,7 +348,7 @@ func filterName(s string) (int, string) {
 	for n < len(s) && strings.IndexByte(" \t\n\v\f", s[n]) >= 0 {
 		n++
 	}
-	name := word.FindString(s[n:])
+	name := keyword(s[n:])
 	n += len(name)
 	if _, ours := filters[name]; ours {
 		name = reserved + name
