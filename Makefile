@@ -51,6 +51,7 @@ test-limits: # kernels at WebGPU's default limits, which are all that some devic
 
 test-chrome: # the page and the browser parts in headless Chromium
 	tools/setup.sh host chrome
+	go run . build -fast
 	go build -o .build/ ./wasm/e2e/chromeexec
 	REQUIRE_WEBGPU=1 REQUIRE_ORACLE= $(WASM) go test -p 1 -timeout 15m -exec="$(CURDIR)/.build/chromeexec" ./gpu/... ./wasm/blob/...
 	REQUIRE_WEBGPU=1 go test -p 1 -timeout 15m ./wasm/e2e/...
