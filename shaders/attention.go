@@ -285,7 +285,8 @@ func refAttention(c *gpu.Call) {
 	}
 }
 
-// softmax returns the values of n keys weighted by exp(score-peak), the peak and the sum of the weights.
+// softmax returns the values of n keys weighted by exp(score-peak), the peak and the sum of the weights, all as f32, the
+// way partial results are stored: so one chunk gives the same bits with and without a combine here too.
 func (a attentionCall) softmax(query, keys, values []float32, column, n int) (value []float64, peak, sum float64) {
 	scores := make([]float64, max(n, 0))
 	peak = math.Inf(-1)
@@ -307,7 +308,10 @@ func (a attentionCall) softmax(query, keys, values []float32, column, n int) (va
 			value[d] += w * float64(v[d])
 		}
 	}
-	return value, peak, sum
+	for d, v := range value {
+		value[d] = float64(float32(v))
+	}
+	return value, float64(float32(peak)), float64(float32(sum))
 }
 
 // kvRows returns rows from to to-1 of a cache, widened to f32.
