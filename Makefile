@@ -41,7 +41,7 @@ test-go: # software driver and pure packages
 test-dawn: # every kernel and model in Node with Dawn; kernels on SwiftShader too; then every WGSL text through naga
 	tools/setup.sh dawn
 	rm -rf .build/wgsl && mkdir -p .build/wgsl
-	FLINT_WGSL=$(CURDIR)/.build/wgsl $(DAWN_TEST) ./gpu/... ./shaders/... ./model/...
+	FLINT_WGSL=$(CURDIR)/.build/wgsl $(DAWN_TEST) ./gpu/... ./shaders/... ./model/... ./wasm/wire ./wasm/blob ./wasm/engine
 	if [ -e .tools/lavapipe/icd.json ]; then FLINT_ADAPTER=swiftshader $(DAWN_TEST) ./gpu/... ./shaders/...; fi
 	go run ./tools/wgslcheck .build/wgsl
 
@@ -53,7 +53,7 @@ test-chrome: # the page and the browser parts in headless Chromium
 	tools/setup.sh host chrome
 	go run . build -fast
 	go build -o .build/ ./wasm/e2e/chromeexec
-	REQUIRE_WEBGPU=1 REQUIRE_ORACLE= $(WASM) go test -p 1 -timeout 15m -exec="$(CURDIR)/.build/chromeexec" ./gpu/... ./wasm/blob/...
+	REQUIRE_WEBGPU=1 REQUIRE_ORACLE= $(WASM) go test -p 1 -timeout 15m -exec="$(CURDIR)/.build/chromeexec" ./gpu/...
 	REQUIRE_WEBGPU=1 go test -p 1 -timeout 15m ./wasm/e2e/...
 
 test-reference: # golden numbers of every reference model: host, Dawn, and two of them in Chromium
