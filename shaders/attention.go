@@ -94,9 +94,8 @@ func attentionChunks(n int) int { return max((n+AttentionChunk-1)/AttentionChunk
 //	out, q [T, H, Dh] f32   cacheK, cacheV [P, KV, Dh] f32 or f16   scratch [AttentionScratch(...) or more] f32
 //
 // Dh is a multiple of 4 from 8 to 256. Up to 8 rows are computed in chunks of 256 keys at multiples of 256 and then
-// merged: a row's bits depend on what it sees alone, not on the other rows, their number or MaxKeys. On a device whose
-// kernels are serial the same holds; more rows take a path without chunks, whose bits are those of one call with the
-// same position and number of rows.
+// merged: a row's bits depend on what it sees alone, not on the other rows, their number or MaxKeys. More rows take a path
+// without chunks and scratch, whose bits depend on the position and the number of rows too.
 func Attention(r *gpu.Recorder, out, q, cacheK, cacheV, scratch, state gpu.Tensor, cfg AttentionConfig) {
 	t, h, dh := q.Dim(0), q.Dim(1), q.Dim(2)
 	p, kv := cacheK.Dim(0), cacheK.Dim(1)
@@ -133,8 +132,11 @@ func Attention(r *gpu.Recorder, out, q, cacheK, cacheV, scratch, state gpu.Tenso
 		r.Errorf(fmt.Sprintf("attention: scratch of %d words", words), fmt.Sprintf("scratch is %v", scratch))
 		return
 	}
-	prelude := libState + libKVVisible + fmt.Sprintf("const HEAD_DIM = %du;\nconst QUERIES = %du;\n", dh, plan.queries)
-	variant := gpu.Variant{Name: fmt.Sprintf("%v.dh%d.q%d", cacheK.DType, dh, plan.queries), Prelude: prelude + libKV(cacheK.DType)}
+	prelude := libState + libKVVisible + fmt.Sprintf("const HEAD_DIM = %du;\n", dh)
+	variant := gpu.Variant{
+		Name:    fmt.Sprintf("%v.dh%d.q%d", cacheK.DType, dh, plan.queries),
+		Prelude: prelude + fmt.Sprintf("const QUERIES = %du;\n", plan.queries) + libKV(cacheK.DType),
+	}
 	params := gpu.Params(t, h, kv, p, cfg.Causal, cfg.Window, cfg.VisibleExtra, plan.chunks, cfg.Sinks != nil, cfg.Scale, dh/4, plan.lanes)
 	r.Dispatch(plan.kernel, variant, plan.grid, params, out, scratch, q, cacheK, cacheV, sinks, state)
 	if plan.chunks > 1 {

@@ -47,6 +47,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var peak = NONE;  // of team_row
   var sum = 0.0;    // of this thread's keys of team_row
   for (var base = first / KEYS * KEYS; base < end; base += KEYS) {
+    // The initial value is written out: without it Tint leaves the last round's in place.
     var dots = array<vec4<f32>, MY_ROWS * MY_KEYS>();
     for (var slice = 0u; slice < params.columns; slice += SLICE) {
       let c = slice + thread % SLICE;

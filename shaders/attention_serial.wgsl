@@ -12,8 +12,8 @@
 const LANES = 8u;
 const BLOCK = vec4<u32>(0u, 1u, 2u, 3u);
 
-var<workgroup> values: array<vec4<f32>, LANES * COLUMNS>;
-var<workgroup> stats: array<vec2<f32>, LANES>;  // peak and sum
+var<workgroup> values: array<vec4<f32>, LANES * COLUMNS>;  // zeroed by WGSL's own rule
+var<workgroup> stats: array<vec2<f32>, LANES>;             // peak and sum
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -28,9 +28,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     return;
   }
 
-  for (var c = 0u; c < params.columns; c++) {
-    values[lane * COLUMNS + c] = vec4<f32>();
-  }
   var peak = NONE;
   var sum = 0.0;
   for (var block = first / (4u * LANES) * (4u * LANES); block < end; block += 4u * LANES) {

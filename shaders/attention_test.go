@@ -11,15 +11,14 @@ import (
 
 // attentionCase is one shape of attention.
 type attentionCase struct {
-	class           string
-	t, h, kv, dh    int
-	position        int
-	window          int
-	extra           int // not causal when set
-	sinks           bool
-	dtype           gpu.DType
-	maxKeys         int // 0: exactly what the last row sees
-	staleIsPoisoned bool
+	class        string
+	t, h, kv, dh int
+	position     int
+	window       int
+	extra        int // not causal when set
+	sinks        bool
+	dtype        gpu.DType
+	maxKeys      int // 0: exactly what the last row sees
 }
 
 func (c attentionCase) seen() int {
