@@ -36,7 +36,7 @@ test: test-go test-dawn test-chrome
 
 test-go: # software driver and pure packages
 	tools/setup.sh host oracle || tools/setup.sh host
-	REQUIRE_WEBGPU= $(HOST) go test ./...
+	REQUIRE_WEBGPU= $(HOST) go test $$(go list ./... | grep -v /e2e) # those are test-chrome's
 
 test-dawn: # every kernel and model in Node with Dawn; kernels on SwiftShader too; then every WGSL text through naga
 	tools/setup.sh dawn
