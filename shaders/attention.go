@@ -27,6 +27,8 @@ const (
 	// attentionFewRows bounds the rows that are split by chunks, whose bits do not depend on their number. It is the
 	// widest decoding step.
 	attentionFewRows = 8
+	// attentionBusy is how many workgroups of a prefill keep a large GPU busy.
+	attentionBusy = 128
 )
 
 var (
@@ -134,8 +136,8 @@ func Attention(r *gpu.Recorder, out, q, cacheK, cacheV, scratch, state gpu.Tenso
 	}
 	prelude := libState + libKVVisible + fmt.Sprintf("const HEAD_DIM = %du;\n", dh)
 	variant := gpu.Variant{
-		Name:    fmt.Sprintf("%v.dh%d.q%d", cacheK.DType, dh, plan.queries),
-		Prelude: prelude + fmt.Sprintf("const QUERIES = %du;\n", plan.queries) + libKV(cacheK.DType),
+		Name:    fmt.Sprintf("%v.dh%d.q%d.r%d", cacheK.DType, dh, plan.queries, plan.rows),
+		Prelude: prelude + fmt.Sprintf("const QUERIES = %du;\nconst ROWS = %du;\n", plan.queries, plan.rows) + attentionLoops(r.Device(), dh/4, plan.lanes) + libKV(cacheK.DType),
 	}
 	params := gpu.Params(t, h, kv, p, cfg.Causal, cfg.Window, cfg.VisibleExtra, plan.chunks, cfg.Sinks != nil, cfg.Scale, dh/4, plan.lanes)
 	r.Dispatch(plan.kernel, variant, plan.grid, params, out, scratch, q, cacheK, cacheV, sinks, state)
@@ -146,6 +148,15 @@ func Attention(r *gpu.Recorder, out, q, cacheK, cacheV, scratch, state gpu.Tenso
 	}
 }
 
+// attentionLoops says what bounds the kernels' inner loops: constants on a GPU, which then unrolls them and has many
+// loads under way; parameters of the same values on a CPU rasteriser, which takes seconds to compile unrolled ones.
+func attentionLoops(d *gpu.Device, columns, lanes int) string {
+	if d.Info.Software {
+		return "fn columns() -> u32 { return params.columns; }\nfn lanes() -> u32 { return params.lanes; }\n"
+	}
+	return fmt.Sprintf("fn columns() -> u32 { return %du; }\nfn lanes() -> u32 { return %du; }\n", columns, lanes)
+}
+
 // attentionPlan is how one attention is computed on a device.
 type attentionPlan struct {
 	kernel  *gpu.Kernel
@@ -153,6 +164,7 @@ type attentionPlan struct {
 	chunks  int // partial results a row and head; 1: they are the output
 	queries int // (row, head) pairs that share a workgroup of the attention kernel; 1 for the others
 	lanes   int // LANES of the kernel
+	rows    int // of a workgroup of the prefill kernel
 }
 
 func planAttention(f gpu.Features, t, h, kv, dh, p int, cfg AttentionConfig) attentionPlan {
@@ -168,17 +180,20 @@ func planAttention(f gpu.Features, t, h, kv, dh, p int, cfg AttentionConfig) att
 	}
 	switch {
 	case f.Serial:
-		return attentionPlan{attentionSerial, gpu.Grid{X: t, Y: h, Z: chunks}, chunks, 1, 8}
+		return attentionPlan{attentionSerial, gpu.Grid{X: t, Y: h, Z: chunks}, chunks, 1, 8, 1}
 	case !few:
-		const rows = 64
-		return attentionPlan{attentionPrefill, gpu.Grid{X: (t + rows - 1) / rows, Y: h, Z: 1}, 1, 1, 0}
+		rows := 64
+		if ceilDiv(t, rows)*h < attentionBusy { // few heads: smaller tiles, so that a GPU has work everywhere
+			rows = 16
+		}
+		return attentionPlan{attentionPrefill, gpu.Grid{X: ceilDiv(t, rows), Y: h, Z: 1}, 1, 1, 1, rows}
 	}
 	pairs := t * h / kv
 	queries := 1
 	for 2*queries <= min(8, 4*AttentionChunk/dh) && queries < pairs { // their vec4s fill one workgroup's tile at most
 		queries *= 2
 	}
-	return attentionPlan{attention, gpu.Grid{X: chunks, Y: kv * ((pairs + queries - 1) / queries), Z: 1}, chunks, queries, 16}
+	return attentionPlan{attention, gpu.Grid{X: chunks, Y: kv * ((pairs + queries - 1) / queries), Z: 1}, chunks, queries, 16, 1}
 }
 
 // attentionCall is what the references read from a dispatch.

@@ -46,7 +46,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var dots: array<vec4<f32>, QUERIES>;
   if (key >= first && key < end) {
     let at = (key * params.kv_heads + kv_head) * COLUMNS;
-    for (var c = 0u; c < params.columns; c++) {
+    for (var c = 0u; c < columns(); c++) {
       let k = unpack(cache_k[at + c]);
       for (var n = 0u; n < QUERIES; n++) {
         dots[n] = fma(tile[n * COLUMNS + c], k, dots[n]);
@@ -73,7 +73,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   peaks[thread] = peak;
   workgroupBarrier();
-  for (var i = 0u; i < params.lanes; i++) {
+  for (var i = 0u; i < lanes(); i++) {
     peak = max(peak, peaks[query_lanes + i]);
   }
   var sum = 0.0;
@@ -91,7 +91,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   sums[thread] = sum;
   workgroupBarrier();
   if (working && thread == query_lanes) {
-    for (var i = 1u; i < params.lanes; i++) {
+    for (var i = 1u; i < lanes(); i++) {
       sum += sums[thread + i];
     }
     stats[thread / LANES] = vec2<f32>(peak, sum);
@@ -121,7 +121,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let query = first_query + n;
     if (query <= last_query && thread < COLUMNS) {
       var value = tile[thread];
-      for (var s = 1u; s < CHUNK / params.columns; s++) {
+      for (var s = 1u; s < CHUNK / columns(); s++) {
         value += tile[s * COLUMNS + thread];
       }
       let head = kv_head * per_kv + query % per_kv;

@@ -1,6 +1,6 @@
-// Many rows: one workgroup a tile of 64 rows of one head, which walks the keys those rows see 32 at a time with a
-// running softmax. Each thread computes 4 x 2 scores and 4 rows by WIDE vec4 columns of the output, so that what is
-// loaded from workgroup memory is used several times.
+// Many rows: one workgroup a tile of ROWS (16 or 64) rows of one head, which walks the keys those rows see 32 at a time
+// with a running softmax. Each thread computes MY_ROWS x 2 scores and MY_ROWS rows by WIDE vec4 columns of the output,
+// so that what is loaded from workgroup memory is used several times.
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;      // [T, H, Dh]
 @group(0) @binding(2) var<storage, read_write> scratch: array<vec4<f32>>;  // not used
@@ -11,10 +11,9 @@
 @group(0) @binding(7) var<uniform> state: State;
 
 const THREADS = 256u;
-const ROWS = 64u;
 const KEYS = 32u;
 const SIDE = 16u;                          // threads are 16 x 16: by row and by key or column
-const SLICE = 4u;                          // vec4s of a head that are staged at a time
+const SLICE = THREADS / ROWS;              // vec4s of a head that are staged at a time
 const KEY_STRIDE = SLICE + 1u;             // padded against bank conflicts
 const ROW_STRIDE = KEYS + 1u;              // likewise; the padding holds the row's rescaling
 const MY_ROWS = ROWS / SIDE;
@@ -49,7 +48,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   for (var base = first / KEYS * KEYS; base < end; base += KEYS) {
     // The initial value is written out: without it Tint leaves the last round's in place.
     var dots = array<vec4<f32>, MY_ROWS * MY_KEYS>();
-    for (var slice = 0u; slice < params.columns; slice += SLICE) {
+    for (var slice = 0u; slice < columns(); slice += SLICE) {
       let c = slice + thread % SLICE;
       let row = min(first_row + thread / SLICE, last_row);
       workgroupBarrier();
@@ -57,16 +56,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       // dropped, and nothing stale is read.
       if (c < COLUMNS) {
         queries[thread] = q[(row * params.heads + head) * COLUMNS + c] * params.scale;
-      }
-      if (thread < KEYS * SLICE) {
-        let key = clamp(base + thread / SLICE, first, end - 1u);
-        let into = thread / SLICE * KEY_STRIDE + thread % SLICE;
-        if (c < COLUMNS) {
-          keys[into] = unpack(cache_k[(key * params.kv_heads + kv_head) * COLUMNS + c]);
+        for (var i = thread; i < KEYS * SLICE; i += THREADS) {
+          let key = clamp(base + i / SLICE, first, end - 1u);
+          keys[i / SLICE * KEY_STRIDE + i % SLICE] = unpack(cache_k[(key * params.kv_heads + kv_head) * COLUMNS + c]);
         }
       }
       workgroupBarrier();
-      for (var j = 0u; j < min(SLICE, params.columns - slice); j++) {
+      for (var j = 0u; j < min(SLICE, columns() - slice); j++) {
         var k: array<vec4<f32>, MY_KEYS>;
         for (var n = 0u; n < MY_KEYS; n++) {
           k[n] = keys[(my_column + n * SIDE) * KEY_STRIDE + j];
@@ -121,13 +117,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         values[m * WIDE + w] *= keep;
       }
     }
-    for (var key = max(base, first); key < min(base + KEYS, end); key++) {
-      let i = key - base;
+    // Four values are on their way at a time. Past the last key that counts the weight is 0, and the value read in its
+    // place is one that counts.
+    for (var i = 0u; i < min(KEYS, end - base); i += 4u) {
       for (var w = 0u; w < WIDE; w++) {
         let c = min(my_column + w * SIDE, COLUMNS - 1u);
-        let v = unpack(cache_v[(key * params.kv_heads + kv_head) * COLUMNS + c]);
+        var v = array<vec4<f32>, 4>();
+        for (var n = 0u; n < 4u; n++) {
+          let key = clamp(base + i + n, first, end - 1u);
+          v[n] = unpack(cache_v[(key * params.kv_heads + kv_head) * COLUMNS + c]);
+        }
         for (var m = 0u; m < MY_ROWS; m++) {
-          values[m * WIDE + w] = fma(vec4<f32>(scores[(my_row + m * SIDE) * ROW_STRIDE + i]), v, values[m * WIDE + w]);
+          for (var n = 0u; n < 4u; n++) {
+            values[m * WIDE + w] = fma(vec4<f32>(scores[(my_row + m * SIDE) * ROW_STRIDE + i + n]), v[n], values[m * WIDE + w]);
+          }
         }
       }
     }

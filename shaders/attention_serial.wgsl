@@ -35,7 +35,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let sees = (keys >= vec4<u32>(first)) & (keys < vec4<u32>(end));
     let load = (clamp(keys, vec4<u32>(first), vec4<u32>(end - 1u)) * params.kv_heads + kv_head) * COLUMNS;
     var s = vec4<f32>();
-    for (var c = 0u; c < params.columns; c++) {
+    for (var c = 0u; c < columns(); c++) {
       let a = q[at * COLUMNS + c] * params.scale;
       let k0 = unpack(cache_k[load.x + c]);
       let k1 = unpack(cache_k[load.y + c]);
@@ -52,7 +52,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let w = select(vec4<f32>(), exp(s - top), sees);
     peak = top;
     sum = fma(sum, keep, (w.x + w.y) + (w.z + w.w));
-    for (var c = 0u; c < params.columns; c++) {
+    for (var c = 0u; c < columns(); c++) {
       var v = values[lane * COLUMNS + c] * keep;
       v = fma(vec4<f32>(w.x), unpack(cache_v[load.x + c]), v);
       v = fma(vec4<f32>(w.y), unpack(cache_v[load.y + c]), v);
@@ -64,17 +64,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   stats[lane] = vec2<f32>(peak, sum);
   workgroupBarrier();
 
-  for (var l = 0u; l < params.lanes; l++) {
+  for (var l = 0u; l < lanes(); l++) {
     peak = max(peak, stats[l].x);
   }
   sum = 0.0;
-  for (var l = 0u; l < params.lanes; l++) {
+  for (var l = 0u; l < lanes(); l++) {
     sum = fma(stats[l].y, decay(stats[l].x, peak), sum);
   }
   let partial = (at * params.chunks + group.z) * (COLUMNS + 1u);
-  for (var c = lane; c < params.columns; c += LANES) {
+  for (var c = lane; c < columns(); c += LANES) {
     var v = vec4<f32>();
-    for (var l = 0u; l < params.lanes; l++) {
+    for (var l = 0u; l < lanes(); l++) {
       v = fma(values[l * COLUMNS + c], vec4<f32>(decay(stats[l].x, peak)), v);
     }
     if (params.chunks == 1u) {

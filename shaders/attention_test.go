@@ -106,6 +106,8 @@ func TestAttention(t *testing.T) {
 		{class: "many_rows", t: 64, h: 4, kv: 1, dh: 64, position: 1, dtype: gpu.F16},
 		{class: "many_rows", t: 150, h: 4, kv: 4, dh: 64, position: 0, sinks: true},
 		{class: "many_rows", t: 65, h: 8, kv: 1, dh: 64, position: 511, dtype: gpu.F16},
+		{class: "many_rows_many_heads", t: 130, h: 44, kv: 4, dh: 8, position: 3},
+		{class: "many_rows_many_heads", t: 70, h: 64, kv: 8, dh: 16, position: 200, dtype: gpu.F16},
 		{class: "many_rows_window", t: 150, h: 2, kv: 1, dh: 64, position: 200, window: 16, sinks: true},
 		{class: "many_rows_window", t: 66, h: 2, kv: 2, dh: 64, position: 257, window: 128},
 		{class: "many_rows_ragged", t: 33, h: 2, kv: 1, dh: 20, position: 10, dtype: gpu.F16},

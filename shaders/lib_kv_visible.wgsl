@@ -10,7 +10,7 @@ struct Params {
   chunks: u32,     // partial results a row and head; 1: it is the output
   sinks: u32,
   scale: f32,
-  // COLUMNS and LANES again, to bound loops by: unrolled ones take a CPU rasteriser seconds to compile.
+  // COLUMNS and LANES again: see attentionLoops.
   columns: u32,
   lanes: u32,
 }
