@@ -48,6 +48,12 @@ if [ -d "$shared/reference" ]; then
 else
 	echo "gpu-pack: no reference cases in $shared (set FLINT_SHARED); packing without them" >&2
 fi
+# NVIDIA's Vulkan driver loads these from the system, and a host without a display lacks them.
+if command -v apt-get >/dev/null; then
+	mkdir -p "$stage/debs"
+	(cd "$stage/debs" && apt-get -q -o APT::Sandbox::User=root download libvulkan1 libglvnd0 libgl1 libglx0 libegl1 \
+		libx11-6 libxext6 libxcb1 libxau6 libxdmcp6 >/dev/null 2>&1) || echo "gpu-pack: no Debian packages of the OpenGL loaders; the host must have them" >&2
+fi
 cp tools/gpu-run.sh "$stage/run.sh" && chmod +x "$stage/run.sh"
 
 echo "packing ..."
@@ -67,6 +73,10 @@ cp $out/part*/* "\$FLINT_GPU/" 2>/dev/null || true
 if [ ! -x "\$FLINT_GPU/flint-gpu/run.sh" ]; then
 	if [ "\$(cat "\$FLINT_GPU"/flint.tar.xz.* 2>/dev/null | sha256sum | cut -d' ' -f1)" = $(sha256sum <"$work/flint.tar.xz" | cut -d' ' -f1) ]; then
 		cat "\$FLINT_GPU"/flint.tar.xz.* | xz -dc | tar -C "\$FLINT_GPU" -xf -
+		if [ "\$(id -u)" = 0 ] && command -v dpkg >/dev/null && ! ldconfig -p | grep -q libGLdispatch; then
+			for deb in "\$FLINT_GPU"/flint-gpu/debs/*.deb; do dpkg -x "\$deb" /; done
+			ldconfig
+		fi
 	else
 		echo "flint: the parts in \$FLINT_GPU are not the $i parts that were packed" >&2
 		ls -l "\$FLINT_GPU" >&2
