@@ -58,7 +58,7 @@ type Decoder struct {
 	position int // of the newest step submitted: it processes rows up to and including this one
 	limit    int // first position that may not be committed
 	inflight []*gpu.Pending
-	done     bool
+	done     bool // nothing more to come: the answer ended, or was given up
 
 	Processed int // rows run through the model since the decoder was made, for tests and figures
 }
@@ -104,23 +104,24 @@ func (d *Decoder) IDs() []int32 { return d.ids }
 
 // Prefill makes ids the sequence and starts generating after them: it keeps the longest common prefix with the tokens
 // already in the cache, processes the rest in chunks, and samples the first new token, which Next returns. It returns
-// how many tokens it reused. After an error or a cancelled context the decoder stays usable.
+// how many tokens it reused. A refused request changes nothing; after any other error or a cancelled context nothing
+// comes from Next, and the decoder stays usable.
 func (d *Decoder) Prefill(ctx context.Context, ids []int32, req Request) (reused int, err error) {
 	if err := d.check(ids, req); err != nil {
-		return 0, err
-	}
-	if err := d.drain(ctx); err != nil {
 		return 0, err
 	}
 	stops, err := stopWords(req.Stops)
 	if err != nil {
 		return 0, err
 	}
+	if err := d.drain(ctx); err != nil {
+		return 0, err
+	}
 	reused = min(commonPrefix(d.ids[:d.cached], ids), len(ids)-1)
-	d.ids, d.cached, d.done = append(d.ids[:reused:reused], ids[reused:]...), reused, false
+	d.ids, d.cached = append(d.ids[:reused:reused], ids[reused:]...), reused
 	d.limit = d.opt.Context
-	if req.MaxTokens > 0 {
-		d.limit = min(d.limit, len(ids)+req.MaxTokens)
+	if room := d.limit - len(ids); req.MaxTokens > 0 && req.MaxTokens < room {
+		d.limit = len(ids) + req.MaxTokens
 	}
 	writes := []gpu.Write{
 		{Buffer: d.state.tokens.Buffer, Offset: int64(4 * reused), Data: wordBytes(ids[reused:])},
@@ -156,7 +157,7 @@ func (d *Decoder) Prefill(ctx context.Context, ids []int32, req Request) (reused
 			d.cached = start
 			continue
 		}
-		d.position = len(ids) - 1
+		d.position, d.done = len(ids)-1, false
 		d.inflight = append(d.inflight, p)
 	}
 	return reused, nil
@@ -168,6 +169,9 @@ func (d *Decoder) check(ids []int32, req Request) error {
 		return errors.New("nothing to continue: the prompt has no tokens")
 	case len(ids) >= d.opt.Context:
 		return fmt.Errorf("%w: the prompt has %d tokens, the context %d, and an answer needs room", ErrContextFull, len(ids), d.opt.Context)
+	}
+	if req.MaxTokens < 0 {
+		return fmt.Errorf("%d tokens to generate: want 0 (as many as the context holds) or more", req.MaxTokens)
 	}
 	for i, id := range ids {
 		if id < 0 || int(id) >= d.model.Config.VocabSize {
@@ -183,7 +187,8 @@ func (d *Decoder) Next(ctx context.Context) (Step, error) {
 	if err := ctx.Err(); err != nil {
 		return Step{}, err
 	}
-	for !d.done && len(d.inflight) < d.opt.Depth && d.position+1 < d.limit {
+	// The row at d.position+1 chooses the token at d.position+2.
+	for !d.done && len(d.inflight) < d.opt.Depth && d.position+2 < d.limit {
 		key := listKey{rows: 1, logitRows: 1, maxKeys: keyBound(d.position + 2), sample: true}
 		p, err := d.submit(ctx, key, nil)
 		if err != nil {
@@ -213,9 +218,10 @@ func (d *Decoder) Next(ctx context.Context) (Step, error) {
 	return Step{Tokens: d.ids[d.cached:], Done: d.done}, nil
 }
 
-// drain waits for the steps in flight and forgets them: what they committed past the tokens the caller has seen is not
-// part of the sequence, and the next prefill overwrites it.
+// drain ends the answer: it waits for the steps in flight and forgets them. What they committed past the tokens the
+// caller has seen is not part of the sequence, and the next prefill overwrites it.
 func (d *Decoder) drain(ctx context.Context) error {
+	d.done = true // with steps missing, the next one's tokens would not follow those the caller has
 	for len(d.inflight) > 0 {
 		if _, err := d.inflight[0].Wait(ctx); err != nil {
 			return err
@@ -225,10 +231,14 @@ func (d *Decoder) drain(ctx context.Context) error {
 	return nil
 }
 
-// Truncate keeps the first n tokens of the sequence, which is all it takes to forget the rest.
+// Truncate keeps the first n tokens of the sequence, which is all it takes to forget the rest. An answer under way ends
+// when it loses a token.
 func (d *Decoder) Truncate(n int) {
-	d.ids = d.ids[:min(n, len(d.ids))]
-	d.cached = min(d.cached, len(d.ids))
+	if n >= len(d.ids) {
+		return
+	}
+	d.ids = d.ids[:max(n, 0)]
+	d.cached, d.done = min(d.cached, len(d.ids)), true
 }
 
 // submit runs the recording of a key, making it first when it is new.
