@@ -82,11 +82,14 @@ func NewDecoder(m *Transformer, opt Options) (*Decoder, error) {
 	return &Decoder{model: m, opt: opt, state: s, lists: map[listKey]*gpu.CommandList{}}, nil
 }
 
+// MaxStops is the number of stop tokens a request may have.
+const MaxStops = shaders.MaxStops
+
 // Request is what one generation asks for.
 type Request struct {
 	Sampling  sample.Config
 	Seed      uint64
-	Stops     []int32 // stop token ids, committed and then final; at most shaders.MaxStops
+	Stops     []int32 // stop token ids, committed and then final; at most MaxStops
 	MaxTokens int     // tokens to generate; 0 is as many as the context holds
 }
 

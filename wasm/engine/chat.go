@@ -64,18 +64,24 @@ func (s *Session) chat(ctx context.Context, req wire.Chat) error {
 	} else {
 		t.seed = drawSeed()
 	}
+	request := model.Request{Sampling: samplingConfig(req.Sampling), Seed: t.seed, Stops: l.stops, MaxTokens: req.Sampling.MaxTokens}
+	if err := request.Sampling.Validate(); err != nil {
+		return wire.WithCode(wire.BadRequest, err)
+	}
 	text, ids, err := l.encode(req.Messages)
 	if err != nil {
 		return err
 	}
+	if len(ids) == 0 {
+		return wire.WithCode(wire.BadRequest, errors.New("the conversation renders to nothing: write a message first"))
+	}
 	t.prompt = len(ids)
 	s.emit(wire.Progress{ID: req.ID, Phase: wire.Prefill, Total: int64(len(ids))})
-	request := model.Request{Sampling: samplingConfig(req.Sampling), Seed: t.seed, Stops: l.stops, MaxTokens: req.Sampling.MaxTokens}
-	t.reused, err = l.decoder.Prefill(ctx, ids, request)
-	if err == nil {
+	if t.reused, err = l.decoder.Prefill(ctx, ids, request); err == nil {
 		err = t.answer(ctx)
+		// Only now: after a prefill that failed the decoder may still hold the tokens of another text.
+		l.history = history{text: text + t.text.String() + t.raw.Flush(), ids: slices.Clone(l.decoder.IDs())}
 	}
-	l.history = history{text: text + t.text.String() + t.raw.Flush(), ids: slices.Clone(l.decoder.IDs())}
 	switch {
 	case err == nil:
 		return nil
@@ -177,6 +183,9 @@ func (l *loaded) encode(turns []wire.Turn) (string, []int32, error) {
 		messages[i] = chat.Message{Role: string(t.Role), Content: t.Content}
 	}
 	prompt, err := l.template.Render(messages, chat.Options{AddGenerationPrompt: true, Now: time.Now()}, l.special)
+	if refusal := (*chat.TemplateError)(nil); errors.As(err, &refusal) && refusal.Raised {
+		return "", nil, wire.WithCode(wire.BadRequest, err) // nothing is wrong with the model
+	}
 	if err != nil {
 		return "", nil, err
 	}
@@ -192,13 +201,7 @@ func (l *loaded) encode(turns []wire.Turn) (string, []int32, error) {
 		}
 	}
 	ids, err := l.tokenizer.Encode(prompt.Text[rest:], tokenizer.Options{Literal: literal})
-	if err != nil {
-		return "", nil, err
-	}
-	if len(kept)+len(ids) == 0 {
-		return "", nil, wire.WithCode(wire.BadRequest, errors.New("the conversation renders to nothing: write a message first"))
-	}
-	return prompt.Text, slices.Concat(kept, ids), nil
+	return prompt.Text, slices.Concat(kept, ids), err
 }
 
 func samplingConfig(s wire.Sampling) sample.Config {

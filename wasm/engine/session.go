@@ -88,6 +88,9 @@ func (s *Session) load(ctx context.Context, files fs.FS, opt wire.Load) error {
 	for _, id := range l.model.Config.EOSTokenIDs {
 		l.stops = addStop(l.stops, int32(id))
 	}
+	if len(l.stops) > model.MaxStops {
+		return fmt.Errorf("generation_config.json and config.json name %d tokens that end an answer (eos_token_id), this engine takes at most %d", len(l.stops), model.MaxStops)
+	}
 	if l.decoder, err = model.NewDecoder(l.model, model.Options{Context: opt.ContextLength}); err != nil {
 		return err
 	}
@@ -166,6 +169,9 @@ func (l *loaded) readText(files fs.FS) error {
 		return err
 	}
 	l.sampling = sampling(defaults)
+	if err := errors.Join(l.sampling.Check(), samplingConfig(l.sampling).Validate()); err != nil {
+		return fmt.Errorf("generation_config.json recommends what cannot be done: %w", err)
+	}
 	return nil
 }
 

@@ -198,6 +198,10 @@ func TestCancelledChatEndsWithDone(t *testing.T) {
 	}
 }
 
+func generation(text string) func(fstest.MapFS) {
+	return func(f fstest.MapFS) { f["generation_config.json"] = &fstest.MapFile{Data: []byte(text)} }
+}
+
 func TestFailuresAreSortedByWhatToDo(t *testing.T) {
 	e := &events{}
 	s := NewOn(gpu.OpenSoftware(gpu.Options{}), e.emit)
@@ -219,6 +223,11 @@ func TestFailuresAreSortedByWhatToDo(t *testing.T) {
 		{"broken template", nil, func(f fstest.MapFS) {
 			f["chat_template.jinja"] = &fstest.MapFile{Data: []byte("{% for x in %}")}
 		}, wire.BadModel, "chat_template.jinja"},
+		{"impossible temperature", nil, generation(`{"do_sample": true, "temperature": 1e300}`), wire.BadModel, "generation_config.json"},
+		{"impossible top_p", nil, generation(`{"do_sample": true, "top_p": -1}`), wire.BadModel, "topP"},
+		{"impossible penalty", nil, generation(`{"repetition_penalty": 1e-9}`), wire.BadModel, "repetition_penalty"},
+		{"impossible top_k", nil, generation(`{"top_k": -5}`), wire.BadModel, "topK"},
+		{"many stops", nil, generation(`{"eos_token_id": [9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]}`), wire.BadModel, "eos_token_id"},
 		{"too large", small, func(fstest.MapFS) {}, wire.OutOfMemory, "buffer"},
 	} {
 		d := c.dev
@@ -239,6 +248,12 @@ func TestFailuresAreSortedByWhatToDo(t *testing.T) {
 		if d.Allocated() != 0 {
 			t.Errorf("%s: keeps %d bytes", c.name, d.Allocated())
 		}
+	}
+	refusing := tiny()
+	refusing["chat_template.jinja"] = &fstest.MapFile{Data: []byte(`{{ raise_exception("roles must alternate") }}`)}
+	s, e = open(t, refusing)
+	if err := s.Chat(context.Background(), ask("x", greedy(1))); err == nil || last[wire.Error](t, *e).Code != wire.BadRequest || !strings.Contains(err.Error(), "roles must alternate") {
+		t.Fatalf("a template that refuses: %v %v", err, *e)
 	}
 	s, e = open(t, tiny())
 	*e = nil

@@ -45,10 +45,11 @@ func (m Chat) check() error {
 			return fmt.Errorf("messages[%d].role is %.40q, want system, user or assistant", i, t.Role)
 		}
 	}
-	return m.Sampling.check()
+	return m.Sampling.Check()
 }
 
-func (s Sampling) check() error {
+// Check says which field is out of range. A chat with such sampling is refused, and so is an event that tells of it.
+func (s Sampling) Check() error {
 	switch {
 	case !(s.Temperature >= 0 && s.Temperature <= 100): // also refuses NaN
 		return fmt.Errorf("sampling.temperature is %v, want 0 to 100", s.Temperature)
@@ -109,7 +110,7 @@ func (m Loaded) check() error {
 		return fmt.Errorf("parameters is %d and gpuBytes %d, want counts", m.Parameters, m.GPUBytes)
 	}
 	return errors.Join(
-		checkCount("contextLength", m.ContextLength), checkFigures("ms", m.MS), m.Sampling.check())
+		checkCount("contextLength", m.ContextLength), checkFigures("ms", m.MS), m.Sampling.Check())
 }
 
 func (m Token) check() error {
