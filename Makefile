@@ -43,7 +43,10 @@ test-dawn: # every kernel and model in Node with Dawn; kernels on SwiftShader to
 	rm -rf .build/wgsl && mkdir -p .build/wgsl
 	FLINT_WGSL=$(CURDIR)/.build/wgsl $(DAWN_TEST) -count=1 ./shaders/... # run anew: a cached pass writes no texts
 	$(DAWN_TEST) ./gpu/... ./model/... ./wasm/wire ./wasm/blob ./wasm/engine
-	if [ -e .tools/lavapipe/icd.json ]; then FLINT_ADAPTER=swiftshader $(DAWN_TEST) ./gpu/... ./shaders/...; fi
+	if [ -e .tools/lavapipe/icd.json ]; then \
+		FLINT_ALL_VIEWS=1 FLINT_REFERENCE_ONLY=llama_minicpm5 $(DAWN_TEST) -run TestReference ./model && \
+		FLINT_ADAPTER=swiftshader $(DAWN_TEST) ./gpu/... ./shaders/... && \
+		FLINT_ADAPTER=swiftshader $(DAWN_TEST) -run 'BitRule|Golden|Greedy' ./model; fi
 	go run ./tools/wgslcheck .build/wgsl
 
 test-limits: # kernels at WebGPU's default limits, which are all that some devices have

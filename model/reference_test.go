@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -56,11 +55,7 @@ func TestReference(t *testing.T) {
 			if _, err := model.ParseConfig(text); err != nil && !slices.Contains(requiredFamilies, name) {
 				t.Skipf("not a dense model of this package: %v", err)
 			}
-			run := gputest.RunModels
-			if name == requiredFamilies[0] && runtime.GOOS == "js" {
-				run = gputest.RunViews // one family in every way of building kernels
-			}
-			run(t, func(t *testing.T, d *gpu.Device) { compareGolden(t, d, dir) })
+			gputest.RunModels(t, func(t *testing.T, d *gpu.Device) { compareGolden(t, d, dir) })
 		})
 	}
 }
