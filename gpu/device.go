@@ -153,14 +153,20 @@ func (d *Device) Lost() <-chan struct{} { return d.shared.lost }
 
 // Sync waits until everything submitted has run.
 func (d *Device) Sync(ctx context.Context) error {
+	if err := d.Err(); err != nil {
+		return err
+	}
 	if err := d.driver.sync(ctx); err != nil {
 		return err
 	}
 	return d.Err()
 }
 
-// Close destroys the device and every buffer on it.
-func (d *Device) Close() { d.driver.close() }
+// Close destroys the device and every buffer on it. To whoever still waits or submits it is lost.
+func (d *Device) Close() {
+	d.shared.fail(&Error{Kind: ErrLost, Have: "it was closed"}, true)
+	d.driver.close()
+}
 
 func (s *deviceState) fail(err error, lost bool) {
 	s.mu.Lock()
@@ -232,7 +238,10 @@ func (b *Buffer) Destroy() {
 
 // Write copies data into the buffer before anything submitted later runs. Offset and length are multiples of 4.
 func (d *Device) Write(b *Buffer, offset int64, data []byte) error {
-	if err := checkRange(b, offset, int64(len(data))); err != nil {
+	if err := d.checkRange(b, offset, int64(len(data))); err != nil {
+		return err
+	}
+	if err := d.Err(); err != nil {
 		return err
 	}
 	if len(data) == 0 {
@@ -245,7 +254,10 @@ func (d *Device) Write(b *Buffer, offset int64, data []byte) error {
 // (a browser File) is read and written by JavaScript alone: its bytes never enter Go memory. Offset is a multiple of
 // 4; n is any count that fits, the last word is padded with zeros. progress, if not nil, is told bytes as they go.
 func (d *Device) Upload(ctx context.Context, b *Buffer, offset int64, src io.ReaderAt, srcOffset, n int64, progress func(int64)) error {
-	if err := checkRange(b, offset, roundUp(n, 4)); err != nil {
+	if err := d.checkRange(b, offset, roundUp(n, 4)); err != nil {
+		return err
+	}
+	if err := d.Err(); err != nil {
 		return err
 	}
 	if progress == nil {
@@ -260,12 +272,29 @@ func (d *Device) Upload(ctx context.Context, b *Buffer, offset int64, src io.Rea
 	return d.Err()
 }
 
-func checkRange(b *Buffer, offset, n int64) error {
+// usable says what is wrong with a buffer for commands of this device, as (have, need); need is empty when all is well.
+// WebGPU would refuse whole submissions, and after that the device reports the error for ever.
+func (d *Device) usable(b *Buffer) (have, need string) {
 	switch {
 	case b == nil:
-		return &Error{Kind: ErrValidation, Need: "a buffer", Have: "nil"}
+		return "nil", "a buffer"
 	case b.destroyed:
-		return &Error{Kind: ErrValidation, Label: b.Label, Need: "a live buffer", Have: "it is destroyed"}
+		return "it is destroyed", "a live buffer"
+	case b.device.shared != d.shared:
+		return "it lies on another device", "one device"
+	}
+	return "", ""
+}
+
+func (d *Device) checkRange(b *Buffer, offset, n int64) error {
+	if have, need := d.usable(b); need != "" {
+		label := ""
+		if b != nil {
+			label = b.Label
+		}
+		return &Error{Kind: ErrValidation, Label: label, Need: need, Have: have}
+	}
+	switch {
 	case offset < 0 || offset%4 != 0 || n < 0 || n%4 != 0 || offset > b.Size-n:
 		return &Error{
 			Kind: ErrValidation, Label: b.Label, Need: fmt.Sprintf("a range of whole words inside %d bytes", b.Size),

@@ -32,6 +32,9 @@ func open(ctx context.Context, opt Options) (*Device, error) {
 		return nil, &Error{Kind: ErrUnsupported, Label: "open", Need: "WebGPU in a secure context (https or localhost)", Have: "no navigator.gpu"}
 	}
 	adapter, err := await(ctx, api.Call("requestAdapter", map[string]any{"powerPreference": "high-performance"}))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, &Error{Kind: ErrUnsupported, Label: "open", Need: "a WebGPU adapter", Have: err.Error()}
 	}
@@ -62,6 +65,9 @@ func open(ctx context.Context, opt Options) (*Device, error) {
 		features.F16 = has("shader-f16")
 	}
 	jsDevice, err := await(ctx, adapter.Call("requestDevice", map[string]any{"requiredLimits": required, "requiredFeatures": names}))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, &Error{Kind: ErrUnsupported, Label: "open", Need: "a device of " + info.String(), Have: err.Error()}
 	}
@@ -141,7 +147,6 @@ type webgpuDriver struct {
 	writeFn  js.Value
 	state    *deviceState
 	closed   bool
-	funcs    []js.Func
 
 	mu        sync.Mutex
 	layouts   map[*Kernel]*kernelLayout
@@ -149,7 +154,6 @@ type webgpuDriver struct {
 	pending   map[int]*Pending
 	nextToken int
 	done      js.Func
-	calls     int // into replay.js, for tests
 }
 
 // webgpuBuffer is a buffer's handle: the binding's object and its number in replay.js.
@@ -232,6 +236,9 @@ func (d *webgpuDriver) scoped(ctx context.Context, label, need string, f func())
 		promise js.Value
 	}{{ErrOutOfMemory, memory}, {ErrValidation, validation}} {
 		caught, err := await(ctx, scope.promise)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
 			return &Error{Kind: ErrLost, Label: label, Have: err.Error()}
 		}
@@ -291,6 +298,9 @@ func (d *webgpuDriver) upload(ctx context.Context, b *Buffer, offset int64, src 
 
 func (d *webgpuDriver) sync(ctx context.Context) error {
 	_, err := await(ctx, d.js.Get("queue").Call("onSubmittedWorkDone"))
+	if err != nil && ctx.Err() == nil {
+		return &Error{Kind: ErrLost, Label: "sync", Have: err.Error()} // it is rejected for no other reason
+	}
 	return err
 }
 

@@ -35,7 +35,38 @@ type CommandList struct {
 	ops         []op
 	paramBlocks [][]uint32
 	readback    Tensor
-	built       builtList
+	buffers     []*Buffer // all that it uses, each once
+	built       builtList // nil once released
+}
+
+func (l *CommandList) collectBuffers() {
+	seen := map[*Buffer]bool{nil: true}
+	add := func(t Tensor) {
+		if !seen[t.Buffer] {
+			seen[t.Buffer] = true
+			l.buffers = append(l.buffers, t.Buffer)
+		}
+	}
+	for _, o := range l.ops {
+		for _, t := range o.tensors {
+			add(t)
+		}
+	}
+	add(l.readback)
+}
+
+// runnable says what keeps the list from being run again. WebGPU would find the same, but late, and hold it against the
+// whole device.
+func (l *CommandList) runnable() error {
+	if l.built == nil {
+		return &Error{Kind: ErrValidation, Label: l.Label, Need: "a list that can run", Have: "it is released"}
+	}
+	for _, b := range l.buffers {
+		if b.destroyed {
+			return &Error{Kind: ErrValidation, Label: l.Label, Need: "live tensors", Have: "buffer " + b.Label + " is destroyed"}
+		}
+	}
+	return l.device.Err()
 }
 
 // Write is a small update that goes along with a submission, before its first command.
@@ -59,11 +90,11 @@ func (l *CommandList) Dispatches() int {
 // Submit runs the list after everything submitted before. It does not wait: the returned Pending does.
 func (l *CommandList) Submit(writes ...Write) (*Pending, error) {
 	for _, w := range writes {
-		if err := checkRange(w.Buffer, w.Offset, int64(len(w.Data))); err != nil {
+		if err := l.device.checkRange(w.Buffer, w.Offset, int64(len(w.Data))); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.device.Err(); err != nil {
+	if err := l.runnable(); err != nil {
 		return nil, err
 	}
 	p := &Pending{device: l.device, done: make(chan struct{})}
@@ -96,6 +127,9 @@ type LabelTime struct {
 // Profile runs the list repeats times with a timestamp around each dispatch and sums by kernel, longest first. It is a
 // run of its own because a pass per dispatch, which timestamps need, costs time that normal submissions do not pay.
 func (l *CommandList) Profile(ctx context.Context, repeats int) ([]LabelTime, error) {
+	if err := l.runnable(); err != nil {
+		return nil, err
+	}
 	nanos, err := l.built.profile(ctx, repeats)
 	if err != nil {
 		return nil, err

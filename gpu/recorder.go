@@ -137,13 +137,10 @@ func (r *Recorder) refuse(k *Kernel, grid Grid, params []uint32, tensors []Tenso
 		} else {
 			storage++
 		}
+		if have, need := r.device.usable(t.Buffer); need != "" {
+			return b.Name + ": " + have, need
+		}
 		switch {
-		case t.Buffer == nil:
-			return b.Name + " is nil", "a tensor"
-		case t.Buffer.destroyed:
-			return b.Name + " is destroyed", "a live tensor"
-		case t.Buffer.device.shared != r.device.shared:
-			return b.Name + " lies on another device", "one device"
 		case t.Offset%lim.BindingOffsetAlignment != 0:
 			return fmt.Sprintf("%s at byte offset %d", b.Name, t.Offset), fmt.Sprintf("a multiple of %d", lim.BindingOffsetAlignment)
 		case t.Offset < 0 || t.Offset+size > t.Buffer.Size:
@@ -169,17 +166,19 @@ func (r *Recorder) Copy(dst, src Tensor) {
 	if r.err != nil {
 		return
 	}
-	have, need := "", ""
+	have, need := r.device.usable(dst.Buffer)
+	if need == "" {
+		have, need = r.device.usable(src.Buffer)
+	}
 	switch {
-	case dst.Buffer == nil || src.Buffer == nil:
-		have, need = "a nil tensor", "two tensors"
+	case need != "":
 	case dst.Buffer == src.Buffer:
 		have, need = "both in buffer "+dst.Buffer.Label, "two buffers"
 	case dst.Bytes() != src.Bytes():
 		have, need = fmt.Sprintf("%d and %d bytes", dst.Bytes(), src.Bytes()), "equal sizes"
 	case dst.Bytes()%4 != 0 || dst.Offset%4 != 0 || src.Offset%4 != 0:
 		have, need = fmt.Sprintf("%d bytes from %d to %d", src.Bytes(), src.Offset, dst.Offset), "multiples of 4"
-	case dst.Offset+dst.Bytes() > dst.Buffer.Size || src.Offset+src.Bytes() > src.Buffer.Size:
+	case !dst.inside() || !src.inside():
 		have, need = "a range past its buffer's end", "ranges inside the buffers"
 	}
 	if need != "" {
@@ -201,8 +200,12 @@ func (r *Recorder) Readback(t Tensor) {
 	if r.err != nil {
 		return
 	}
-	if r.list.readback.Buffer != nil || t.Buffer == nil || t.Bytes()%4 != 0 || t.Offset%4 != 0 || t.Offset+t.Bytes() > t.Buffer.Size {
-		r.err = &Error{Kind: ErrValidation, Label: r.path("readback"), Need: "one range of whole words a list", Have: t.String()}
+	have, need := r.device.usable(t.Buffer)
+	if need == "" && (r.list.readback.Buffer != nil || t.Bytes()%4 != 0 || t.Offset%4 != 0 || !t.inside()) {
+		have, need = t.String(), "one range of whole words a list"
+	}
+	if need != "" {
+		r.err = &Error{Kind: ErrValidation, Label: r.path("readback"), Need: need, Have: have}
 		return
 	}
 	r.list.readback = t
@@ -217,6 +220,7 @@ func (r *Recorder) Finish(ctx context.Context) (*CommandList, error) {
 	if err := r.device.Err(); err != nil {
 		return nil, err
 	}
+	r.list.collectBuffers()
 	built, err := r.device.driver.build(ctx, r.list)
 	if err != nil {
 		return nil, err

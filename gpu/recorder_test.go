@@ -97,7 +97,8 @@ func TestRecorderRefusesWhatWebGPURefuses(t *testing.T) {
 		foreign, _ := d2.NewTensor("foreign", gpu.F32, 4)
 		one := gpu.Grid{X: 1, Y: 1, Z: 1}
 		p := gpu.Params(3, float32(1))
-		shifted, long := x, x
+		shifted, long, before, after := x, x, x, x
+		before.Offset, after.Offset = -4, x.Buffer.Size
 		shifted.Offset += 4
 		shifted.Shape = []int{4}
 		long.Shape = []int{1 << 20}
@@ -111,11 +112,20 @@ func TestRecorderRefusesWhatWebGPURefuses(t *testing.T) {
 			{"grid_too_large", "65535", func(r *gpu.Recorder) { r.Dispatch(double, gpu.Variant{}, gpu.Grid{X: 65536, Y: 1, Z: 1}, p, y, x) }},
 			{"grid_zero", "workgroups a dimension", func(r *gpu.Recorder) { r.Dispatch(double, gpu.Variant{}, gpu.Grid{X: 1, Y: 0, Z: 1}, p, y, x) }},
 			{"tensor_count", "2", func(r *gpu.Recorder) { r.Dispatch(double, gpu.Variant{}, one, p, y) }},
-			{"nil_tensor", "a tensor", func(r *gpu.Recorder) { r.Dispatch(double, gpu.Variant{}, one, p, y, gpu.Tensor{}) }},
-			{"destroyed", "live tensor", func(r *gpu.Recorder) { r.Dispatch(double, gpu.Variant{}, one, p, y, dead) }},
+			{"nil_tensor", "a buffer", func(r *gpu.Recorder) { r.Dispatch(double, gpu.Variant{}, one, p, y, gpu.Tensor{}) }},
+			{"destroyed", "live buffer", func(r *gpu.Recorder) { r.Dispatch(double, gpu.Variant{}, one, p, y, dead) }},
 			{"other_device", "one device", func(r *gpu.Recorder) { r.Dispatch(double, gpu.Variant{}, one, p, y, foreign) }},
 			{"no_params", "1 to 64", func(r *gpu.Recorder) { r.Dispatch(double, gpu.Variant{}, one, nil, y, x) }},
 			{"copy_in_place", "two buffers", func(r *gpu.Recorder) { r.Copy(x, x) }},
+			{"copy_destroyed", "live buffer", func(r *gpu.Recorder) { r.Copy(y, dead) }},
+			{"copy_other_device", "one device", func(r *gpu.Recorder) { r.Copy(foreign, y) }},
+			{"copy_nil", "a buffer", func(r *gpu.Recorder) { r.Copy(y, gpu.Tensor{}) }},
+			{"copy_before_the_start", "ranges inside", func(r *gpu.Recorder) { r.Copy(y, before) }},
+			{"copy_past_the_end", "ranges inside", func(r *gpu.Recorder) { r.Copy(y, after) }},
+			{"readback_destroyed", "live buffer", func(r *gpu.Recorder) { r.Readback(dead) }},
+			{"readback_other_device", "one device", func(r *gpu.Recorder) { r.Readback(foreign) }},
+			{"readback_nil", "a buffer", func(r *gpu.Recorder) { r.Readback(gpu.Tensor{}) }},
+			{"readback_before_the_start", "one range", func(r *gpu.Recorder) { r.Readback(before) }},
 			{"copy_sizes", "equal sizes", func(r *gpu.Recorder) { r.Copy(y, shifted) }},
 			{"two_readbacks", "one range", func(r *gpu.Recorder) { r.Readback(y); r.Readback(y) }},
 			{"storage_buffers", "at most", func(r *gpu.Recorder) {

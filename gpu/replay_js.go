@@ -133,7 +133,6 @@ func (l *webgpuList) submit(writes []Write, p *Pending) error {
 	if p.data != nil {
 		d.pending[token] = p
 	}
-	d.calls++
 	d.mu.Unlock()
 	err := safely("submit", func() {
 		d.submitFn.Invoke(l.list, pointer(l.writes), len(l.writes), pointer(p.data), token)

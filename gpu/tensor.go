@@ -72,6 +72,9 @@ func (t Tensor) Reshape(shape ...int) Tensor {
 	return v
 }
 
+// inside reports whether the tensor's bytes lie in its buffer.
+func (t Tensor) inside() bool { return t.Offset >= 0 && t.Offset <= t.Buffer.Size-t.Bytes() }
+
 func (t Tensor) String() string {
 	if t.Buffer == nil {
 		return "nil tensor"

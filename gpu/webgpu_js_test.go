@@ -111,6 +111,88 @@ func TestBlobsGoToTheGPUWithoutGo(t *testing.T) {
 	}
 }
 
+// TestUploadCancelledMidway cancels an upload at each of its pieces: it ends at once, says nothing more, and the buffer may be
+// destroyed while JavaScript still holds the piece under way.
+func TestUploadCancelledMidway(t *testing.T) {
+	d := gputest.WebGPU(t)
+	const size = 80 << 20 // the queue is awaited once on the way
+	blob := jsBlob{js.Global().Get("Blob").New([]any{js.Global().Get("Uint8Array").New(size)})}
+	for pieces := range 6 {
+		b, err := d.NewBuffer("weights", size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		told, ended := 0, false
+		if pieces == 0 {
+			cancel()
+		}
+		err = d.Upload(ctx, b, 0, blob, 0, size, func(int64) {
+			if ended {
+				t.Error("progress after the end of a cancelled upload")
+			}
+			if told++; told == pieces {
+				cancel()
+			}
+		})
+		ended = true
+		b.Destroy()
+		if pieces < 5 && !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled after %d of 5 pieces: %v", pieces, err)
+		}
+		cancel()
+		if err := d.Sync(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond) // for the piece that was under way
+	}
+	good, x, _ := doubling(t, d)
+	runs(t, "cancelled uploads", good, x)
+}
+
+// TestUncapturedErrorsSurface: an error that WebGPU reports outside of any scope comes back from the next wait.
+func TestUncapturedErrorsSurface(t *testing.T) {
+	gputest.WebGPU(t)
+	d, err := gpu.Open(context.Background(), gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	list, _, _ := doubling(t, d)
+	gpu.Provoke(d)
+	if err := d.Sync(context.Background()); !errors.Is(err, gpu.ErrValidation) || !strings.Contains(err.Error(), "uncaptured") {
+		t.Errorf("sync: %v", err)
+	}
+	if _, err := list.Submit(); !errors.Is(err, gpu.ErrValidation) {
+		t.Errorf("submit: %v", err)
+	}
+}
+
+// TestCancelledBuildSaysSo: a load cancelled while kernels compile is cancelled, not a lost device.
+func TestCancelledBuildSaysSo(t *testing.T) {
+	d := gputest.WebGPU(t)
+	good, x, y := doubling(t, d)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := d.NewRecorder("cancelled")
+	slow := *double
+	slow.Name = "cancelled"
+	r.Dispatch(&slow, gpu.Variant{Prelude: "// a text of its own, so that it is compiled\n"}, gpu.Grid{X: 1, Y: 1, Z: 1}, gpu.Params(4, float32(0)), y, x)
+	if _, err := r.Finish(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, gpu.ErrLost) {
+		t.Errorf("finish: %v", err)
+	}
+	if err := d.Sync(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("sync: %v", err)
+	}
+	if _, err := d.Download(ctx, y); !errors.Is(err, context.Canceled) {
+		t.Errorf("download: %v", err)
+	}
+	if _, err := gpu.Open(ctx, gpu.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("open: %v", err)
+	}
+	runs(t, "cancelled calls", good, x)
+}
+
 func TestProfileSumsByKernel(t *testing.T) {
 	d := gputest.WebGPU(t)
 	if !d.Features.Timestamps {

@@ -44,6 +44,7 @@ globalThis.flintReplay = (() => {
       if (queued >= QUEUE_BYTES) {
         queued = 0;
         await device.queue.onSubmittedWorkDone();
+        if (signal.cancelled) return;
       }
       progress(want);
     }
