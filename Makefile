@@ -5,6 +5,7 @@
 WASM      = GOOS=js GOARCH=wasm
 NODE_EXEC = node --stack-size=8192 $(CURDIR)/tools/node_exec.cjs
 DAWN_TEST = REQUIRE_WEBGPU=1 REQUIRE_ORACLE= $(WASM) go test -p 2 -timeout 20m -exec="$(NODE_EXEC)"
+DAWN_MODEL = ./model ./model/chat ./model/safetensors ./model/sample ./model/tokenizer
 HOST      = CGO_ENABLED=0
 
 MODEL  ?= demo/target
@@ -42,7 +43,7 @@ test-dawn: # every kernel and model in Node with Dawn; kernels on SwiftShader to
 	tools/setup.sh dawn
 	rm -rf .build/wgsl && mkdir -p .build/wgsl
 	FLINT_WGSL=$(CURDIR)/.build/wgsl $(DAWN_TEST) -count=1 ./shaders/... # run anew: a cached pass writes no texts
-	$(DAWN_TEST) ./gpu/... ./model/... ./wasm/wire ./wasm/blob ./wasm/engine
+	$(DAWN_TEST) ./gpu/... $(DAWN_MODEL) ./wasm/wire ./wasm/blob ./wasm/engine
 	if [ -e .tools/lavapipe/icd.json ]; then \
 		FLINT_ALL_VIEWS=1 FLINT_REFERENCE_ONLY=llama_minicpm5 $(DAWN_TEST) -run TestReference ./model && \
 		FLINT_ADAPTER=swiftshader $(DAWN_TEST) ./gpu/... ./shaders/... && \
