@@ -121,7 +121,7 @@ func TestSampling(t *testing.T) {
 			t.Errorf("seed %q: %v", seed, mistake)
 		}
 	}
-	for _, temperature := range []string{"", "warm", "-1", "NaN"} {
+	for _, temperature := range []string{"", "warm", "-1", "NaN", "inf", "1e300", "1e999"} {
 		if _, mistake := sampling(recommended, temperature, ""); mistake != textBadTemperature {
 			t.Errorf("temperature %q: %v", temperature, mistake)
 		}

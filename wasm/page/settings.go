@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
@@ -13,10 +12,11 @@ import (
 func sampling(recommended wire.Sampling, temperature, seed string) (s wire.Sampling, mistake string) {
 	s = recommended
 	t, err := strconv.ParseFloat(temperature, 64)
-	if err != nil || math.IsNaN(t) || t < 0 {
+	s.Temperature = t
+	if err != nil || s.Check() != nil { // the engine's message would be about a request that the page should not have made
+		s.Temperature = recommended.Temperature
 		return s, textBadTemperature
 	}
-	s.Temperature = t
 	s.Seed = nil
 	if seed = strings.TrimSpace(seed); seed != "" {
 		n, err := strconv.ParseUint(seed, 10, 64)
