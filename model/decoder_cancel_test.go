@@ -15,28 +15,6 @@ import (
 	"flint/model/sample"
 )
 
-// countdown is a context that is cancelled when it has been looked at a number of times: with every count in turn it
-// cancels at every point where a function would notice.
-type countdown struct {
-	context.Context
-	cancel context.CancelFunc
-	left   int
-}
-
-func cancelAfter(looks int) *countdown {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &countdown{ctx, cancel, looks}
-}
-
-func (c *countdown) look() {
-	if c.left--; c.left < 0 {
-		c.cancel()
-	}
-}
-
-func (c *countdown) Err() error            { c.look(); return c.Context.Err() }
-func (c *countdown) Done() <-chan struct{} { c.look(); return c.Context.Done() }
-
 // TestCancelAnywhereThenContinue cancels a prefill, and then an answer, at every point where they look at their context.
 // Steps can be asked for again and lose nothing; after a prefill that failed nothing goes on by itself; the next prefill
 // answers as a fresh decoder does.
@@ -49,7 +27,7 @@ func TestCancelAnywhereThenContinue(t *testing.T) {
 		want := generate(t, decoder(t, m, opt), prompt, req)
 		dec := decoder(t, m, opt)
 		for looks, cancelled := 0, true; cancelled; looks++ {
-			ctx := cancelAfter(looks)
+			ctx := gputest.CancelAfter(looks)
 			_, err := dec.Prefill(ctx, prompt, req)
 			cancelled = err != nil
 			if cancelled {
@@ -82,7 +60,7 @@ func finish(t *testing.T, dec *model.Decoder, looks int) []int32 {
 	t.Helper()
 	var out []int32
 	for i := 0; ; i++ {
-		step, err := dec.Next(cancelAfter((looks + i) % 4))
+		step, err := dec.Next(gputest.CancelAfter((looks + i) % 4))
 		if errors.Is(err, context.Canceled) {
 			step, err = dec.Next(context.Background())
 		}
@@ -251,7 +229,7 @@ func TestAnyScriptEqualsAFreshDecoder(t *testing.T) {
 				}
 				what := fmt.Sprintf("script %d step %d: %d ids, %+v, %+v", script, step, len(ids), req, opt)
 				if random.IntN(3) == 0 { // not to the end
-					ctx := cancelAfter(random.IntN(20))
+					ctx := gputest.CancelAfter(random.IntN(20))
 					_, err := dec.Prefill(ctx, ids, req)
 					for n := random.IntN(6); n > 0 && err == nil; n-- {
 						_, err = dec.Next(ctx)

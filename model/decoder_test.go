@@ -272,6 +272,7 @@ func TestLoadRefusesByName(t *testing.T) {
 		change     func(f map[string][]byte)
 	}{
 		{"no config", "config.json", func(f map[string][]byte) { delete(f, "config.json") }},
+		{"endless config", "at most", func(f map[string][]byte) { f["config.json"] = append(f["config.json"], make([]byte, 2<<20)...) }},
 		{"no weights", "model.safetensors", func(f map[string][]byte) { delete(f, "model.safetensors") }},
 		{"truncated", "model.safetensors", func(f map[string][]byte) {
 			f["model.safetensors"] = f["model.safetensors"][:len(f["model.safetensors"])-8]

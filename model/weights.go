@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"strings"
@@ -20,7 +21,7 @@ type Progress func(tensor string, done, total int64)
 // bounded pieces. Every buffer is allocated before the first byte is read, so that a model too large for the device is
 // refused at once. A cancelled or failed load frees all it had allocated.
 func Load(ctx context.Context, d *gpu.Device, fsys fs.FS, progress Progress) (*Transformer, error) {
-	text, err := fs.ReadFile(fsys, "config.json")
+	text, err := readConfig(fsys)
 	if err != nil {
 		return nil, fmt.Errorf("a model folder needs config.json: %w", err)
 	}
@@ -47,6 +48,16 @@ func Load(ctx context.Context, d *gpu.Device, fsys fs.FS, progress Progress) (*T
 		return nil, err
 	}
 	return newTransformer(d, cfg, l.tensors), nil
+}
+
+// readConfig reads no more than it takes to see that a file is too long.
+func readConfig(fsys fs.FS) ([]byte, error) {
+	f, err := fsys.Open("config.json")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
 }
 
 // loader moves a checkpoint's tensors to the GPU.

@@ -54,6 +54,7 @@ const (
 type Options struct {
 	AddSpecialTokens bool   // put around the text what the file's post-processor asks for (a begin-of-text token, say)
 	Literal          []Span // where added tokens must not match, in any order
+	Inside           bool   // the text follows an added token that is not in it: nothing is done that is for the beginning of an input
 }
 
 // Span is the byte range [Start, End) of a text.
@@ -194,7 +195,7 @@ func (t *Tokenizer) Encode(text string, opt Options) ([]int32, error) {
 				continue
 			}
 			var err error
-			p := piece{s: n[seg2.start:seg2.end], first: seg.start == 0 && i == 0}
+			p := piece{s: n[seg2.start:seg2.end], first: seg.start == 0 && i == 0 && !opt.Inside}
 			if ids, err = t.encodePlain(ids, p); err != nil {
 				return nil, fmt.Errorf("tokenizer: %w", err)
 			}

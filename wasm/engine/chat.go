@@ -189,19 +189,26 @@ func (l *loaded) encode(turns []wire.Turn) (string, []int32, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	var kept []int32
-	rest := 0
 	if h := l.history; h.text != "" && strings.HasPrefix(prompt.Text, h.text) {
-		kept, rest = h.ids, len(h.text)
-	}
-	var literal []tokenizer.Span
-	for _, span := range prompt.Literal {
-		if span.End > rest {
-			literal = append(literal, tokenizer.Span{Start: max(span.Start, rest) - rest, End: span.End - rest})
+		rest, err := l.tokens(prompt, len(h.text))
+		// In the middle of plain text no tokenizer is asked to begin: many would put a blank there.
+		if err != nil || len(rest) == 0 || l.added[rest[0]] || l.added[h.ids[len(h.ids)-1]] {
+			return prompt.Text, slices.Concat(h.ids, rest), err
 		}
 	}
-	ids, err := l.tokenizer.Encode(prompt.Text[rest:], tokenizer.Options{Literal: literal})
-	return prompt.Text, slices.Concat(kept, ids), err
+	ids, err := l.tokens(prompt, 0)
+	return prompt.Text, ids, err
+}
+
+// tokens encodes a prompt from a byte on.
+func (l *loaded) tokens(prompt chat.Prompt, from int) ([]int32, error) {
+	var literal []tokenizer.Span
+	for _, span := range prompt.Literal {
+		if span.End > from {
+			literal = append(literal, tokenizer.Span{Start: max(span.Start, from) - from, End: span.End - from})
+		}
+	}
+	return l.tokenizer.Encode(prompt.Text[from:], tokenizer.Options{Literal: literal, Inside: from > 0})
 }
 
 func samplingConfig(s wire.Sampling) sample.Config {

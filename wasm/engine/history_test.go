@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"flint/gpu/gputest"
 	"flint/model/modeltest"
 	"flint/wasm/wire"
 )
@@ -61,27 +62,6 @@ func TestFailedChatIsNotTakenForHistory(t *testing.T) {
 	}
 }
 
-// looks is a context that is cancelled after it has been looked at a number of times.
-type looks struct {
-	context.Context
-	cancel context.CancelFunc
-	left   int
-}
-
-func cancelAfter(n int) *looks {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &looks{ctx, cancel, n}
-}
-
-func (c *looks) look() {
-	if c.left--; c.left < 0 {
-		c.cancel()
-	}
-}
-
-func (c *looks) Err() error            { c.look(); return c.Context.Err() }
-func (c *looks) Done() <-chan struct{} { c.look(); return c.Context.Done() }
-
 // TestConversationsEqualFreshSessions runs random conversations, with answers that are stopped anywhere, regenerated or left
 // for a new chat, and with texts that are blank, broken or spell special tokens. The tokens of each prompt stand for its
 // text, and each answer equals that of a session whose cache is empty: what the cache keeps changes how long an answer
@@ -116,7 +96,7 @@ func TestConversationsEqualFreshSessions(t *testing.T) {
 				sampling.Stop = []string{" ", "e"}
 			}
 			if random.IntN(2) == 0 {
-				text, end := answer(t, s, e, cancelAfter(random.IntN(30)), turns, sampling)
+				text, end := answer(t, s, e, gputest.CancelAfter(random.IntN(30)), turns, sampling)
 				if _, ok := end.(wire.Done); !ok {
 					t.Fatalf("%q: %#v", turns, end)
 				}

@@ -35,7 +35,8 @@ type loaded struct {
 	decoder   *model.Decoder
 	tokenizer *tokenizer.Tokenizer
 	template  *chat.Template // nil: the model has none and continues plain text
-	special   []string
+	special   []string       // the strings of the added tokens
+	added     map[int32]bool // and their ids
 	stops     []int32
 	sampling  wire.Sampling
 	history   history
@@ -46,7 +47,7 @@ func New(emit func(wire.Event)) *Session {
 	return &Session{emit: emit, open: func(ctx context.Context) (*gpu.Device, error) { return gpu.Open(ctx, gpu.Options{}) }}
 }
 
-// NewOn returns a session on a device that the caller has opened and closes.
+// NewOn returns a session on a device that the caller has opened. Close closes it too.
 func NewOn(d *gpu.Device, emit func(wire.Event)) *Session {
 	return &Session{emit: emit, open: func(context.Context) (*gpu.Device, error) { return d, nil }}
 }
@@ -151,8 +152,9 @@ func (l *loaded) readText(files fs.FS) error {
 	if l.tokenizer, err = tokenizer.Load(bufio.NewReaderSize(f, 1<<20)); err != nil {
 		return err
 	}
+	l.added = map[int32]bool{}
 	for _, a := range l.tokenizer.AddedTokens() {
-		l.special = append(l.special, a.Content)
+		l.special, l.added[a.ID] = append(l.special, a.Content), true
 	}
 	if l.template, err = chat.Load(files); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
 		return err

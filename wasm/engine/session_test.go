@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"strings"
@@ -81,6 +82,32 @@ func TestLoadTellsItsStory(t *testing.T) {
 	}
 	if now := s.device.Allocated(); now != before {
 		t.Fatalf("a second load takes %d bytes instead of %d", now, before)
+	}
+}
+
+// TestLoadCancelledAnywhere cancels a load at every point where it looks: each time it says so and frees all it took, and
+// the next load answers.
+func TestLoadCancelledAnywhere(t *testing.T) {
+	s, e := open(t, tiny())
+	want, _ := answer(t, s, e, context.Background(), []wire.Turn{user("hello")}, greedy(4))
+	for looks := 0; ; looks++ {
+		*e = nil
+		err := s.Load(gputest.CancelAfter(looks), tiny(), wire.Load{ID: 3})
+		if err == nil {
+			if looks < 10 {
+				t.Fatalf("a load looks at its context only %d times", looks)
+			}
+			break
+		}
+		if got := last[wire.Error](t, *e); !errors.Is(err, context.Canceled) || got.Code != wire.CancelledLoad || s.device.Allocated() != 0 {
+			t.Fatalf("look %d: %v, %+v, %d bytes left", looks, err, got, s.device.Allocated())
+		}
+		if _, end := answer(t, s, e, context.Background(), []wire.Turn{user("hello")}, greedy(4)); end.(wire.Error).Code != wire.NoModel {
+			t.Fatalf("look %d: a chat without a model: %#v", looks, end)
+		}
+	}
+	if got, _ := answer(t, s, e, context.Background(), []wire.Turn{user("hello")}, greedy(4)); got != want {
+		t.Fatalf("after cancelled loads %q, want %q", got, want)
 	}
 }
 
