@@ -18,8 +18,22 @@ import (
 // history says which text the decoder's tokens stand for. The next turn's prompt usually begins with it; its tokens are
 // then kept as they are, because encoding the model's own words anew can split them differently and lose the cache.
 type history struct {
-	text string // special tokens included
-	ids  []int32
+	prompt chat.Prompt // the answer and special tokens included
+	ids    []int32
+}
+
+// begins reports whether p goes on where h ends. The same text is not enough: what is a token in one may be typed in the
+// other.
+func (h history) begins(p chat.Prompt) bool {
+	n := len(h.prompt.Text)
+	if n == 0 || !strings.HasPrefix(p.Text, h.prompt.Text) {
+		return false
+	}
+	known := p.Literal
+	if i := slices.IndexFunc(known, func(s chat.Span) bool { return s.Start >= n }); i >= 0 {
+		known = known[:i]
+	}
+	return slices.Equal(known, h.prompt.Literal)
 }
 
 // Chat answers req. Its last event is done, or error.
@@ -68,7 +82,7 @@ func (s *Session) chat(ctx context.Context, req wire.Chat) error {
 	if err := request.Sampling.Validate(); err != nil {
 		return wire.WithCode(wire.BadRequest, err)
 	}
-	text, ids, err := l.encode(req.Messages)
+	prompt, ids, err := l.encode(req.Messages)
 	if err != nil {
 		return err
 	}
@@ -80,7 +94,8 @@ func (s *Session) chat(ctx context.Context, req wire.Chat) error {
 	if t.reused, err = l.decoder.Prefill(ctx, ids, request); err == nil {
 		err = t.answer(ctx)
 		// Only now: after a prefill that failed the decoder may still hold the tokens of another text.
-		l.history = history{text: text + t.text.String() + t.raw.Flush(), ids: slices.Clone(l.decoder.IDs())}
+		prompt.Text += t.text.String() + t.raw.Flush()
+		l.history = history{prompt: prompt, ids: slices.Clone(l.decoder.IDs())}
 	}
 	switch {
 	case err == nil:
@@ -168,7 +183,7 @@ func (t *turn) done(reason wire.Reason) {
 }
 
 // encode renders a conversation and turns it into tokens. Text that people typed never becomes a special token.
-func (l *loaded) encode(turns []wire.Turn) (string, []int32, error) {
+func (l *loaded) encode(turns []wire.Turn) (chat.Prompt, []int32, error) {
 	if l.template == nil {
 		var parts []string
 		for _, t := range turns {
@@ -176,7 +191,7 @@ func (l *loaded) encode(turns []wire.Turn) (string, []int32, error) {
 		}
 		text := strings.Join(parts, "\n")
 		ids, err := l.tokenizer.Encode(text, tokenizer.Options{AddSpecialTokens: true, Literal: []tokenizer.Span{{Start: 0, End: len(text)}}})
-		return text, ids, err
+		return chat.Prompt{Text: text}, ids, err
 	}
 	messages := make([]chat.Message, len(turns))
 	for i, t := range turns {
@@ -184,20 +199,20 @@ func (l *loaded) encode(turns []wire.Turn) (string, []int32, error) {
 	}
 	prompt, err := l.template.Render(messages, chat.Options{AddGenerationPrompt: true, Now: time.Now()}, l.special)
 	if refusal := (*chat.TemplateError)(nil); errors.As(err, &refusal) && refusal.Raised {
-		return "", nil, wire.WithCode(wire.BadRequest, err) // nothing is wrong with the model
+		return prompt, nil, wire.WithCode(wire.BadRequest, err) // nothing is wrong with the model
 	}
 	if err != nil {
-		return "", nil, err
+		return prompt, nil, err
 	}
-	if h := l.history; h.text != "" && strings.HasPrefix(prompt.Text, h.text) {
-		rest, err := l.tokens(prompt, len(h.text))
+	if h := l.history; h.begins(prompt) {
+		rest, err := l.tokens(prompt, len(h.prompt.Text))
 		// In the middle of plain text no tokenizer is asked to begin: many would put a blank there.
 		if err != nil || len(rest) == 0 || l.added[rest[0]] || l.added[h.ids[len(h.ids)-1]] {
-			return prompt.Text, slices.Concat(h.ids, rest), err
+			return prompt, slices.Concat(h.ids, rest), err
 		}
 	}
 	ids, err := l.tokens(prompt, 0)
-	return prompt.Text, ids, err
+	return prompt, ids, err
 }
 
 // tokens encodes a prompt from a byte on.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"flint/model/chat"
 	"flint/model/tokenizer"
 	"flint/wasm/wire"
 )
@@ -69,7 +70,7 @@ func TestJoiningAddsNoTokens(t *testing.T) {
 			s, _ := open(t, files)
 			l := s.loaded
 			turns := []wire.Turn{user("a b")}
-			text, ids, err := l.encode(turns)
+			first, ids, err := l.encode(turns)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,25 +80,25 @@ func TestJoiningAddsNoTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, answered := range []string{"", "c", "c ", "c d"} {
-				known := text + answered
+				known := first.Text + answered
 				kept := ids
 				if answered != "" {
 					if kept, err = l.tokenizer.Encode(known, tokenizer.Options{}); err != nil {
 						t.Fatal(err)
 					}
 				}
-				l.history = history{text: known, ids: kept}
-				if again, got, err := l.encode(turns); err != nil || again != whole || !slices.Equal(got, want) {
+				l.history = history{prompt: chat.Prompt{Text: known}, ids: kept}
+				if again, got, err := l.encode(turns); err != nil || again.Text != whole.Text || !slices.Equal(got, want) {
 					t.Errorf("%s, %s, after %q: %q (%v), want %q", name, style, answered, l.tokenizer.Decode(got, false), err, l.tokenizer.Decode(want, false))
 				}
 			}
 			for _, end := range []string{"<|im_end|>", "</s>"} {
-				known := text + "c d" + end
+				known := first.Text + "c d" + end
 				kept, err := l.tokenizer.Encode(known, tokenizer.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				l.history = history{text: known, ids: kept}
+				l.history = history{prompt: chat.Prompt{Text: known}, ids: kept}
 				if _, got, err := l.encode(turns); err != nil || !slices.Equal(got, want) {
 					t.Errorf("%s, %s, after an answer that %s ended: %q (%v), want %q", name, style, end, l.tokenizer.Decode(got, false), err, l.tokenizer.Decode(want, false))
 				}
