@@ -250,3 +250,48 @@ func TestAnyScriptEqualsAFreshDecoder(t *testing.T) {
 		}
 	})
 }
+
+// TestExtremesOfARequest: settings at their bounds give an answer, the same twice and on a fresh decoder, whatever is left of
+// another answer in the state.
+func TestExtremesOfARequest(t *testing.T) {
+	gputest.RunModels(t, func(t *testing.T, d *gpu.Device) {
+		m := tiny(t, d, modeltest.Options{Family: "llama"})
+		opt := model.Options{Context: 48, Depth: 3, PrefillChunk: 8}
+		dec := decoder(t, m, opt)
+		prompt := someIDs(13, m.Config.VocabSize)
+		with := func(change func(*sample.Config)) sample.Config {
+			c := sample.Config{Temperature: 1, TopP: 1, RepetitionPenalty: 1}
+			change(&c)
+			return c
+		}
+		free := generate(t, dec, prompt, model.Request{Sampling: greedy, MaxTokens: 1})
+		for name, req := range map[string]model.Request{
+			"first token stops":     {Sampling: greedy, Stops: free},
+			"one token":             {Sampling: greedy, MaxTokens: 1},
+			"more than fits":        {Sampling: greedy, MaxTokens: 1 << 62},
+			"coldest":               {Sampling: with(func(c *sample.Config) { c.Temperature = sample.MinTemperature }), MaxTokens: 6},
+			"hottest":               {Sampling: with(func(c *sample.Config) { c.Temperature = sample.MaxTemperature }), Seed: 1<<53 - 1, MaxTokens: 6},
+			"largest seed":          {Sampling: with(func(*sample.Config) {}), Seed: 1<<64 - 1, MaxTokens: 6},
+			"top_k of everything":   {Sampling: with(func(c *sample.Config) { c.TopK = 1 << 30 }), MaxTokens: 6},
+			"top_p of nothing":      {Sampling: with(func(c *sample.Config) { c.TopP = 0 }), MaxTokens: 6},
+			"min_p of everything":   {Sampling: with(func(c *sample.Config) { c.MinP = 1 }), MaxTokens: 6},
+			"window past the start": {Sampling: with(func(c *sample.Config) { c.RepetitionPenalty, c.PenaltyWindow = sample.MaxPenalty, 1<<31-1 }), MaxTokens: 6},
+			"reward":                {Sampling: with(func(c *sample.Config) { c.RepetitionPenalty, c.PenaltyWindow = sample.MinPenalty, 1 }), MaxTokens: 6},
+		} {
+			got := generate(t, dec, prompt, req)
+			want := min(max(req.MaxTokens, 1), opt.Context-len(prompt))
+			if len(req.Stops) > 0 {
+				want = 1
+			}
+			if len(got) != want {
+				t.Errorf("%s: %d tokens, want %d", name, len(got), want)
+			}
+			if again := generate(t, dec, prompt, req); !slices.Equal(again, got) {
+				t.Errorf("%s: %v, then %v", name, got, again)
+			}
+			if fresh := generate(t, decoder(t, m, opt), prompt, req); !slices.Equal(fresh, got) {
+				t.Errorf("%s: %v, a fresh decoder %v", name, got, fresh)
+			}
+		}
+	})
+}
