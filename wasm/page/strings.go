@@ -124,7 +124,7 @@ var advices = map[wire.Code]advice{
 	wire.ContextOverflow: {"The conversation has become too long for this model", "Start a new chat, or shorten your message."},
 	wire.NoModel:         {"No model is loaded", "Load a model first."},
 	wire.CancelledLoad:   {"Loading was cancelled", "Load the model again when you need it."},
-	wire.BadRequest:      {"The engine did not accept the request", "Reload the page: its parts may be of different versions."},
+	wire.BadRequest:      {"The engine did not accept the request", "The line above says why. If it makes no sense, reload the page: its parts may be of different versions."},
 	wire.Internal:        {"The engine made a mistake", "Try again; if it happens again, restart the engine."},
 }
 
