@@ -9,7 +9,7 @@ DAWN_MODEL = ./model ./model/chat ./model/safetensors ./model/sample ./model/tok
 HOST      = CGO_ENABLED=0
 
 MODEL  ?= demo/target
-PROMPT ?= Once upon a time
+PROMPT ?= Tell me a short story about a lighthouse.
 N      ?= 64
 SEED   ?= 1
 TEMP   ?= 0
