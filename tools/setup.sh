@@ -78,7 +78,8 @@ dawn() {
 	npm_install dawn "webgpu@$WEBGPU_VERSION"
 	[ "$(uname -s)" = Linux ] || return 0 # elsewhere Dawn uses the system's own GPU interface
 	[ -n "${VK_DRIVER_FILES:-}" ] || { chrome; lavapipe; } # Chromium brings SwiftShader, which always works
-	ldconfig -p | grep -q 'libvulkan\.so\.1' || package libvulkan1 vulkan-loader vulkan-icd-loader
+	ldconfig -p | grep 'libvulkan\.so\.1' >/dev/null || # not -q: it would end ldconfig early, which pipefail takes for a failure
+		package libvulkan1 vulkan-loader vulkan-icd-loader
 }
 
 chromium_path() { command -v chromium || command -v chromium-browser || command -v google-chrome || true; }
@@ -134,7 +135,7 @@ oracle() {
 
 # go_tool NAME PACKAGE VERSION: into .tools/bin, unless that very version is there.
 go_tool() {
-	go version -m "$tools/bin/$1" 2>/dev/null | grep -q "mod.*$3" && return
+	go version -m "$tools/bin/$1" 2>/dev/null | grep "mod.*$3" >/dev/null && return
 	say "go install $2@$3"
 	GOBIN=$tools/bin GOFLAGS=-mod=mod go install "$2@$3"
 }
