@@ -83,7 +83,7 @@ func regexFinder(expr string) (finder, error) {
 
 // sameInBoth refuses what Oniguruma and regexp2 read differently, by name: a pattern that means something else would
 // split words in the wrong places without a sign of it. Allowed are literals, '.', classes, groups (plain, ?:, ?i:,
-// look-around), quantifiers, and the escapes \s \S \d \D \p \P \r \n \t \x{...} \uXXXX and escaped punctuation.
+// look-around), quantifiers, and the escapes \s \S \d \D \p \P \r \n \t \x{hex}, \u with four hex digits, and escaped punctuation.
 func sameInBoth(expr string) error {
 	inClass := false
 	for i := 0; i < len(expr); i++ {

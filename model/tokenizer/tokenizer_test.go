@@ -133,7 +133,8 @@ func TestBytesThatAreNotUTF8AreReplaced(t *testing.T) {
 		{"\xe2\x82", "\uFFFD"},                           // a cut-off character
 		{"\xe2\x82x\xf0\x9f\x98", "\uFFFDx\uFFFD"},       // two of them
 		{"\xc0\xaf\xf5\x80", "\uFFFD\uFFFD\uFFFD\uFFFD"}, // overlong and out of range
-		{"\xe0\x80\x80\xf4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD"}, // bytes that continue nothing
+		// bytes that continue nothing
+		{"\xe0\x80\x80\xf4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD"},
 	} {
 		got, want := encode(t, tok, c.text, tokenizer.Options{}), encode(t, tok, c.same, tokenizer.Options{})
 		if !slices.Equal(got, want) {
